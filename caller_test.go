@@ -8,7 +8,8 @@ import (
 	"moorage"
 )
 
-// TestIdentitiesAreToldApart: a new principal has another identity than a deleted one of its name.
+// TestIdentitiesAreToldApart: the identity of a new principal differs from that of a deleted one of
+// the same name.
 func TestIdentitiesAreToldApart(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -33,8 +34,8 @@ func TestIdentitiesAreToldApart(t *testing.T) {
 	}
 }
 
-// TestContextsCarryTheRequest puts what is known of a request into a context. Work that outlives
-// the client's connection still has it.
+// TestContextsCarryTheRequest puts the data about a request into a context. Work that outlives the
+// client's connection still has these data.
 func TestContextsCarryTheRequest(t *testing.T) {
 	t.Parallel()
 	bare := t.Context()

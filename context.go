@@ -37,8 +37,8 @@ func TraceID(ctx context.Context) string {
 	return id
 }
 
-// WithCaller returns the context of a request from caller. Only the HTTP packages read it; below
-// them the caller is an argument.
+// WithCaller returns the context of a request from caller. Only the HTTP packages read the caller
+// from the context; other packages get it as an argument.
 func WithCaller(ctx context.Context, caller Caller) context.Context {
 	return context.WithValue(ctx, callerKey, caller)
 }

@@ -7,15 +7,15 @@ import (
 	"unicode"
 )
 
-// Kind is the kind of a failure. Only the Kind decides the HTTP response (package rest, errors.go)
-// and whether the request may be retried. The text of an error decides neither.
+// Kind is the kind of a failure. The Kind alone determines the HTTP response (package rest,
+// errors.go), and whether the request may be retried. The text of an error determines neither.
 type Kind uint8
 
 // The kinds of failure. Each comment has the name of the exception in Iceberg clients.
 const (
 	KindInternal           Kind = iota // a fault of the server, of unknown nature
 	KindBadRequest                     // BadRequestException: the request cannot be read
-	KindIllegalArgument                // IllegalArgumentException: the request can be read, but never be accepted
+	KindIllegalArgument                // IllegalArgumentException: the request can be read, but can never be accepted
 	KindValidation                     // ValidationException: the resulting table would not be valid
 	KindNotAuthorized                  // NotAuthorizedException
 	KindForbidden                      // ForbiddenException
@@ -33,7 +33,7 @@ const (
 	KindTooManyRequests                // TooManyRequestsException: nothing was applied; a later retry may succeed
 	KindUnavailable                    // ServiceUnavailableException: nothing was or will be applied
 	KindCommitUnknown                  // CommitStateUnknownException: the commit may have been applied
-	KindPreconditionFailed             // PreconditionFailedException: If-Match names another version
+	KindPreconditionFailed             // PreconditionFailedException: If-Match has another version
 	KindGone                           // ChangesGoneException: the changes after a position are no longer known
 	KindNotShown                       // RowsNotShownException: the server cannot show the rows of a table as they are
 )
@@ -102,8 +102,8 @@ type Error struct {
 	Kind    Kind
 	Message string // safe for clients; empty if the cause is not
 	Err     error  // the cause, for logs; may be nil
-	// Hidden reports that an object exists but the caller must not see it. The response is the same
-	// as for a missing object, whatever the value of Hidden.
+	// Hidden is true if an object exists but must not be revealed to the caller. The response is
+	// the same as for a missing object, whatever the value of Hidden.
 	Hidden bool
 }
 
@@ -115,7 +115,7 @@ func Errorf(kind Kind, format string, args ...any) error {
 }
 
 // E adds the operation, its object and the kind to err. It returns nil if err is nil. Clients do
-// not see the text of err unless Errorf made err.
+// not see the text of err unless err was made by Errorf.
 func E(op, ident string, kind Kind, err error) error {
 	if err == nil {
 		return nil
@@ -186,12 +186,12 @@ func MessageOf(err error) string {
 	return ""
 }
 
-// linesShown is how many lines of a failure OneLine keeps. If many files cause a failure, their
-// faults are mostly similar.
+// linesShown is the maximum number of lines that OneLine keeps. If a failure is caused by many
+// files, their faults are mostly similar.
 const linesShown = 3
 
 // OneLine returns the text of a failure as one line, for a log, a record or a terminal. Some
-// failures have a line for each file that caused them; OneLine keeps the first few.
+// failures have a line for each faulty file; OneLine keeps the first few.
 func OneLine(text string) string {
 	lines := strings.Split(text, "\n")
 	if more := len(lines) - linesShown; more > 0 {
@@ -200,7 +200,7 @@ func OneLine(text string) string {
 	return strings.Join(lines, "; ")
 }
 
-// ShownBytesMax is how many bytes of an invalid value its error repeats.
+// ShownBytesMax is the maximum number of bytes of an invalid value that an error repeats.
 const ShownBytesMax = 100
 
 // Cut returns text, truncated to at most bytesMax bytes, as valid UTF-8.
@@ -222,13 +222,13 @@ func ShellWord(text string) string {
 // DefaultWarehouse is the warehouse of requests and commands that name none.
 const DefaultWarehouse = "default"
 
-// CommandName returns the name of an object as commands of operators take it: its levels, from the
-// warehouse on, with dots between them. Levels with a dot, a blank or a quote are quoted.
+// CommandName returns the name of an object in the form used by commands for operators: its levels,
+// beginning with the warehouse, joined by dots. Levels with a dot, a blank or a quote are quoted.
 func CommandName(levels ...string) string { return quotedLevels(levels, ". \"") }
 
-// PersonName returns the name of an object as commands for people take it: its levels with dots
-// between them, behind the warehouse and a slash unless that is DefaultWarehouse. Levels with a
-// dot, a slash, a blank or a quote are quoted.
+// PersonName returns the name of an object in the form used by commands for people: its levels
+// joined by dots. Unless the warehouse is DefaultWarehouse, the warehouse and a slash come first.
+// Levels with a dot, a slash, a blank or a quote are quoted.
 func PersonName(warehouse string, levels ...string) string {
 	name := PersonLevels(levels...)
 	if warehouse != DefaultWarehouse {
@@ -240,8 +240,8 @@ func PersonName(warehouse string, levels ...string) string {
 // PersonLevels is like PersonName, without a warehouse.
 func PersonLevels(levels ...string) string { return quotedLevels(levels, "./\" \t\n") }
 
-// quotedLevels returns levels with dots between them. A level that is empty or has one of the
-// special characters is in double quotes, with its own quotes twice.
+// quotedLevels returns levels joined by dots. A level that is empty or contains one of the special
+// characters is put in double quotes, with its own quotes doubled.
 func quotedLevels(levels []string, special string) string {
 	names := make([]string, len(levels))
 	for i, level := range levels {

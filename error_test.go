@@ -11,7 +11,8 @@ import (
 	"moorage"
 )
 
-// TestWordsOfKindsStay wants the words that records hold for each kind. They never change.
+// TestWordsOfKindsStay checks the words for each kind that are stored in records. They never
+// change.
 func TestWordsOfKindsStay(t *testing.T) {
 	t.Parallel()
 	const words = "internal,bad request,illegal argument,validation,not authorized,forbidden,no such warehouse," +
@@ -36,7 +37,7 @@ func TestWordsOfKindsStay(t *testing.T) {
 	}
 }
 
-// TestFinalKinds: a refusal that a retry cannot change is final, and a fault of the server is not.
+// TestFinalKinds: a refusal that no retry can change is final, and a fault of the server is not.
 func TestFinalKinds(t *testing.T) {
 	t.Parallel()
 	passing := []moorage.Kind{moorage.KindInternal, moorage.KindNotAuthorized, moorage.KindForbidden,
@@ -56,7 +57,7 @@ func TestFinalKinds(t *testing.T) {
 }
 
 // TestErrorsKeepTheirCause adds operations and kinds to an error. Clients see the message of the
-// layer that had one, logs see all, and the cause is found.
+// layer that has one, logs get everything, and the cause can be unwrapped.
 func TestErrorsKeepTheirCause(t *testing.T) {
 	t.Parallel()
 	told := moorage.Errorf(moorage.KindNoSuchTable, "No such table: %w", io.EOF)
@@ -80,7 +81,7 @@ func TestErrorsKeepTheirCause(t *testing.T) {
 	}
 }
 
-// TestTextsForReaders wants texts that are short, valid, and safe to copy into a shell.
+// TestTextsForReaders checks that texts are short, valid, and safe to copy into a shell.
 func TestTextsForReaders(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[string]string{

@@ -9,9 +9,9 @@ import (
 // Bounds of names. Keys in the store contain names, and caches hold many keys in memory. So names
 // must be short.
 const (
-	// NameBytesMax is the longest table name or namespace level, in bytes of UTF-8.
+	// NameBytesMax is the maximum length of a table name or namespace level, in bytes of UTF-8.
 	NameBytesMax = 1024
-	// NamespaceLevelsMax is the deepest namespace.
+	// NamespaceLevelsMax is the maximum number of levels of a namespace.
 	NamespaceLevelsMax = 32
 )
 
@@ -21,7 +21,7 @@ const (
 const LevelSeparator = "\x1f"
 
 // Namespace is the path of a namespace, outermost level first. The empty namespace means the
-// warehouse itself and holds no tables. A Namespace is never modified after it was made; callers
+// warehouse itself and holds no tables. A Namespace is never modified after its creation; callers
 // must not write to it.
 type Namespace []string
 
@@ -53,8 +53,8 @@ func (n Namespace) Name() string {
 // Equal reports whether n and other have the same levels.
 func (n Namespace) Equal(other Namespace) bool { return slices.Equal(n, other) }
 
-// Validate reports a KindBadRequest error if n is empty, too deep, or has a level that
-// is not a valid name (see ValidateName).
+// Validate returns a KindBadRequest error if n is empty, too deep, or has a level that is not a
+// valid name (see ValidateName).
 func (n Namespace) Validate() error {
 	if len(n) == 0 {
 		return Errorf(KindBadRequest, "Invalid namespace: it must have at least one level")
@@ -78,8 +78,8 @@ type Identifier struct {
 	Name      string    `json:"name"`
 }
 
-// String returns namespace and name joined by dots, without the warehouse, as
-// the Iceberg clients print it.
+// String returns the namespace and name joined by dots, without the warehouse, as Iceberg clients
+// print them.
 func (i Identifier) String() string {
 	if len(i.Namespace) == 0 {
 		return i.Name
@@ -87,7 +87,7 @@ func (i Identifier) String() string {
 	return i.Namespace.String() + "." + i.Name
 }
 
-// PersonName returns i as commands for people take it: see PersonName.
+// PersonName returns i in the form used by commands for people: see the function PersonName.
 func (i Identifier) PersonName() string {
 	return PersonName(i.Warehouse, append(slices.Clone(i.Namespace), i.Name)...)
 }
@@ -97,7 +97,7 @@ func (i Identifier) Equal(other Identifier) bool {
 	return i.Warehouse == other.Warehouse && i.Name == other.Name && i.Namespace.Equal(other.Namespace)
 }
 
-// Validate reports a KindBadRequest error unless namespace and name are valid.
+// Validate returns a KindBadRequest error unless the namespace and the name are valid.
 func (i Identifier) Validate() error {
 	if err := i.Namespace.Validate(); err != nil {
 		return err
@@ -114,9 +114,9 @@ func ValidateWarehouse(name string) error {
 	return ValidateName("warehouse name", name)
 }
 
-// ValidateName reports a KindBadRequest error if name is empty, longer than NameBytesMax, not
-// UTF-8, or contains NUL or LevelSeparator. Every other character is legal, slashes, dots and
-// percent signs included. The text in what describes the name in the message.
+// ValidateName returns a KindBadRequest error if name is empty, longer than NameBytesMax, not
+// UTF-8, or contains NUL or LevelSeparator. All other characters are allowed, including slashes,
+// dots and percent signs. The parameter what describes the name in the message.
 func ValidateName(what, name string) error {
 	switch {
 	case name == "":

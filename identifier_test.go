@@ -8,7 +8,7 @@ import (
 	"moorage"
 )
 
-// TestNamesAreBounded wants each name refused that no store can hold, and no other.
+// TestNamesAreBounded checks that exactly the names that no store can hold are refused.
 func TestNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	levels := func(n int) moorage.Namespace { return slices.Repeat(moorage.Namespace{"a"}, n) }
@@ -46,7 +46,8 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-// TestNamespacesShareNothing makes children and parents of one namespace. None changes another.
+// TestNamespacesShareNothing creates children and parents of one namespace. None of them modifies
+// another.
 func TestNamespacesShareNothing(t *testing.T) {
 	t.Parallel()
 	roomy := append(make(moorage.Namespace, 0, 8), "a", "b")

@@ -13,8 +13,8 @@ import (
 	"moorage/txlog"
 )
 
-// transactionOver returns a transaction over tables that began two minutes ago and had one minute.
-// It has two files for each table.
+// transactionOver returns a transaction over the named tables, with two files for each. It began
+// two minutes ago, and its deadline was one minute later.
 func transactionOver(f *catalogkit.Fixture, names ...string) txlog.Transaction {
 	f.T.Helper()
 	id, err := f.Ledger.NewID()
@@ -38,8 +38,8 @@ func transactionOver(f *catalogkit.Fixture, names ...string) txlog.Transaction {
 	return transaction
 }
 
-// abandon leaves a transaction over a table, and one of its two files. Its coordinator, long gone,
-// did not end it.
+// abandon leaves an unfinished transaction over a table, and one of its two files. Its coordinator
+// is long gone.
 func abandon(f *catalogkit.Fixture, name string) txlog.Entry {
 	f.T.Helper()
 	entry, err := f.Transactions.Begin(f.Ctx, transactionOver(f, name))
@@ -50,8 +50,8 @@ func abandon(f *catalogkit.Fixture, name string) txlog.Entry {
 	return entry
 }
 
-// abandonCommitted leaves a committed transaction over a table. It published the second of its
-// files; both are there.
+// abandonCommitted leaves a committed transaction over a table. The transaction published the
+// second of its files, and both files exist.
 func abandonCommitted(f *catalogkit.Fixture, name string) txlog.Entry {
 	f.T.Helper()
 	entry, err := f.Transactions.Begin(f.Ctx, transactionOver(f, name))
@@ -73,7 +73,7 @@ func abandonCommitted(f *catalogkit.Fixture, name string) txlog.Entry {
 	return committed
 }
 
-// wantFiles fails the test unless exactly those of a transaction's files are there that want names.
+// wantFiles fails the test unless exactly the files in want are left of a transaction's files.
 func wantFiles(f *catalogkit.Fixture, entry txlog.Entry, want ...string) {
 	f.T.Helper()
 	for _, file := range entry.Files {

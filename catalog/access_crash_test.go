@@ -24,7 +24,7 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// policyCase is a populated catalog where bob may read the table t, and keyed principals see the
+// policyCase is a populated catalog. Bob may read the table t, and principals with keys may see the
 // warehouse.
 type policyCase struct {
 	*catalogkit.Secured
@@ -34,16 +34,16 @@ type policyCase struct {
 	rawOpen func(storage.Place) (storage.Store, error)
 }
 
-// policyMutation is a change of policy whose every port call can be made to fail.
+// policyMutation is a change of policy. The test makes each of its calls of a port fail in turn.
 type policyMutation struct {
 	name    string
-	prepare func(ctx context.Context, p *policyCase) error // nil: nothing
+	prepare func(ctx context.Context, p *policyCase) error // may be nil
 	run     func(ctx context.Context, p *policyCase) error
-	// recorded reports whether the records say that it happened, and shown whether what a node
-	// decides does.
+	// recorded reports whether the records show the change, and shown whether the decisions of a
+	// node do.
 	recorded func(r policyRecords) bool
 	shown    func(ctx context.Context, node *catalogkit.Secured) bool
-	// worker says that run may succeed without an effect, and leave the rest to the next pass.
+	// If worker is true, run may succeed without an effect, and leave the rest to the next pass.
 	worker bool
 }
 
@@ -53,7 +53,7 @@ type policyRecords struct {
 	store registry.Store
 }
 
-// grants returns what was granted on an object, zero if there is no such record.
+// grants returns the grants on an object. It returns zero if there is no such record.
 func (r policyRecords) grants(object registry.ID) (value registry.Grants) {
 	return valueAt[registry.Grants](r, registry.GrantsKey(object))
 }
@@ -79,7 +79,7 @@ func (r policyRecords) exists(key registry.Key) bool {
 	return records[0].Exists()
 }
 
-// valueAt returns the value of the record at key, zero if there is none.
+// valueAt returns the value of the record at key, or zero if there is no record.
 func valueAt[T registry.Value](r policyRecords, key registry.Key) (value T) {
 	r.Secured.T.Helper()
 	records, err := r.store.Get(r.Secured.T.Context(), key)
@@ -109,14 +109,14 @@ func grantTo(revoke bool, object grants.Object, privileges access.Privileges) fu
 	}
 }
 
-// lives reports whether a node lets an API key in.
+// lives reports whether a node accepts an API key.
 func lives(id string) func(context.Context, *catalogkit.Secured) bool {
 	return func(ctx context.Context, node *catalogkit.Secured) bool {
 		return node.As(catalogkit.KeyedCaller(id)).TableExists(ctx, ident("t")) == nil
 	}
 }
 
-// not returns the opposite of shown.
+// not returns the negation of shown.
 func not(shown func(context.Context, *catalogkit.Secured) bool) func(context.Context, *catalogkit.Secured) bool {
 	return func(ctx context.Context, node *catalogkit.Secured) bool { return !shown(ctx, node) }
 }
@@ -140,7 +140,7 @@ func dropT(ctx context.Context, p *policyCase) error {
 	return p.Named(catalogkit.AnnName).DropTable(ctx, ident("t"), catalog.DropOptions{})
 }
 
-// policyMutations are the changes of policy, and what ends objects that are granted.
+// policyMutations are the changes of policy, and the verbs that end objects with grants.
 var policyMutations = []policyMutation{
 	{
 		name: "grant", run: grantTo(false, catalogkit.OnTable("u"), access.Read),
@@ -231,7 +231,7 @@ var policyMutations = []policyMutation{
 	},
 }
 
-// newPolicyCase returns a case over raw whose calls meet the faults of plan.
+// newPolicyCase returns a case over raw. Its calls meet the faults of plan.
 func newPolicyCase(t *testing.T, raw *registrytest.FaultyStore, clock *clock, alone bool, plan *faults) *policyCase {
 	t.Helper()
 	p := &policyCase{clock: clock}
@@ -262,10 +262,10 @@ func newPolicyCase(t *testing.T, raw *registrytest.FaultyStore, clock *clock, al
 	return p
 }
 
-// For k = 0, 1, 2 …: a fault meets the k-th port call of each change of policy, as in
-// TestCrashEveryCall. What was answered must be what the records say. What a node decides must be
-// that too, whether it was the one that met the fault or has just begun. After a restart Check must
-// find nothing.
+// For k = 0, 1, 2 …: a fault hits the k-th port call of each change of policy, as in
+// TestCrashEveryCall. The records must agree with the answer. So must the decisions of a node, both
+// of the node that met the fault and of one that has just started. After a restart, Check must find
+// nothing.
 func TestCrashEveryCallOfPolicy(t *testing.T) {
 	t.Parallel()
 	actions := map[string]registrytest.Action{
@@ -278,7 +278,7 @@ func TestCrashEveryCallOfPolicy(t *testing.T) {
 		for _, m := range policyMutations {
 			for actionName, action := range actions {
 				if m.worker && action == registrytest.DieAfter && !scale.Every() {
-					continue // a worker looks for the outcome of its Apply for ten seconds
+					continue // a worker spends ten seconds on finding the outcome of its Apply
 				}
 				first := chance.IntN(stride)
 				t.Run(fmt.Sprintf("%s/%s/%s", storeName, m.name, actionName), func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestCrashEveryCallOfPolicy(t *testing.T) {
 	}
 }
 
-// crashPolicyOnce does action to call k of m, and reports whether there was no such call.
+// crashPolicyOnce applies action to call k of m, and reports whether m made no such call.
 func crashPolicyOnce(t *testing.T, m policyMutation, alone bool, k int, action registrytest.Action) (survived bool) {
 	t.Helper()
 	ctx, clock, plan := t.Context(), newClock(), &faults{}

@@ -17,11 +17,11 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// interrupted is a store that lets something happen before the k-th of its calls.
+// interrupted is a store that calls happen before the k-th of its calls.
 type interrupted struct {
 	registry.Store
 	k, calls int
-	happen   func() // nil while it is not armed, and after it happened
+	happen   func() // nil until it is armed, and after it was called
 }
 
 func (s *interrupted) call() {
@@ -55,8 +55,8 @@ func (s *interrupted) Apply(ctx context.Context, batch registry.Batch) ([]regist
 	return s.Store.Apply(ctx, batch)
 }
 
-// secondActors are changes that another makes while bob uses the table t. Bob has no privileges on
-// anything else. Afterwards bob may not use what is called t.
+// secondActors are changes made by another caller while bob uses the table t. Bob has no privileges
+// on anything else. Afterwards, bob must not be able to use the table called t.
 var secondActors = map[string]func(ctx context.Context, node *catalogkit.Secured) error{
 	"revoke": func(_ context.Context, node *catalogkit.Secured) error {
 		node.Revoke(catalogkit.OnTable("t"), catalogkit.BobName, bobsPrivileges)
@@ -82,12 +82,13 @@ var secondActors = map[string]func(ctx context.Context, node *catalogkit.Secured
 	},
 }
 
-// anotherTable is what is called t afterwards.
+// anotherTable is the table that is called t afterwards.
 var anotherTable = catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Properties: map[string]string{"secret": "of ann"}}
 
 const bobsPrivileges = access.Read | access.Alter | access.Drop
 
-// firstActors are what catalogkit.BobName does, and whether it is seen to have happened to a table.
+// firstActors are requests by catalogkit.BobName, each with a function that reports whether a table
+// shows its effect.
 var firstActors = map[string]struct {
 	do       func(t *testing.T, ctx context.Context, bob *catalog.Catalog) error
 	happened func(table *catalog.Table, err error) bool
@@ -121,9 +122,10 @@ var firstActors = map[string]struct {
 	},
 }
 
-// For k = 0, 1, 2 …: before the k-th call of the store that a request makes, somebody else takes
-// the right to it away, or puts another table in its place. What was decided on is what is used:
-// the other table is neither shown nor changed, and a request that was refused has changed nothing.
+// For k = 0, 1, 2 …: before a request's k-th call of the store, another caller revokes the
+// privileges for it, or replaces the table. The request must use the table that its access decision
+// was about. The other table is neither shown nor changed, and a refused request has changed
+// nothing.
 func TestSecondActor(t *testing.T) {
 	t.Parallel()
 	for firstName, first := range firstActors {
@@ -141,7 +143,7 @@ func TestSecondActor(t *testing.T) {
 					node.Populate()
 					node.Grant(catalogkit.OnTable("t"), catalogkit.BobName, bobsPrivileges)
 					bob := node.Named(catalogkit.BobName)
-					if _, err := bob.LoadTable(ctx, ident("t")); err != nil { // it is in memory
+					if _, err := bob.LoadTable(ctx, ident("t")); err != nil { // so it is in memory
 						t.Fatal(err)
 					}
 					before, err := node.Named(catalogkit.AnnName).LoadTable(ctx, ident("t"))
@@ -171,8 +173,7 @@ func TestSecondActor(t *testing.T) {
 	}
 }
 
-// checkSecond checks what is left after a request that ended with err, about the table that was
-// called t.
+// checkSecond checks the state of the table that was called t, after a request that ended with err.
 func checkSecond(t *testing.T, at string, node *catalogkit.Secured, pointer registry.ID, err error,
 	happened func(*catalog.Table, error) bool) {
 	t.Helper()

@@ -14,9 +14,9 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// BenchmarkPostgresAccess loads tables in turns through a catalog without a guard and through one
-// that reads the epoch with each of them and decides by it. Each has connections of its own. It
-// reports the medians of both, and by how much the second is longer.
+// BenchmarkPostgresAccess loads tables alternately through a catalog without a guard and through
+// one with a guard, which reads the epoch with each load. Each catalog has its own connections. The
+// benchmark reports both medians and their difference.
 func BenchmarkPostgresAccess(b *testing.B) {
 	d := newBenchDatabase(b)
 	open := d.newCatalog(b, locks.GrantAll{})
@@ -68,8 +68,8 @@ func BenchmarkPostgresAccess(b *testing.B) {
 	}
 }
 
-// newGuarded switches access on and returns the verbs of somebody who may read the warehouse, in a
-// process that is not alone with the database.
+// newGuarded enables access control, and returns the verbs for a caller with access to the
+// warehouse. Its process shares the database with others.
 func (d benchDatabase) newGuarded(b *testing.B) *catalog.Catalog {
 	b.Helper()
 	config := d.newCatalog(b, locks.GrantAll{}).Instance.Config

@@ -14,7 +14,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// After a write, a node remembers of a pointer what a reader would find. So nobody has to read it.
+// After a write, a node remembers a pointer as a reader would find it, so it need not read the
+// pointer.
 func TestNamesRememberWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	mutations := map[string]func(context.Context, catalog.Verbs) error{
@@ -60,7 +61,7 @@ func TestNamesRememberWhatWasWritten(t *testing.T) {
 	}
 }
 
-// So is what a transaction makes of a table that it follows past the version that it found first.
+// The same holds if a transaction had to follow a table past the version that it found first.
 func TestNamesRememberWhatWasFollowed(t *testing.T) {
 	t.Parallel()
 	transactDuring(t, func(f *catalogkit.Fixture) error {
@@ -113,8 +114,8 @@ func wantRemembered(f *catalogkit.Fixture, table string) {
 }
 
 // A node keeps the documents of two versions of a table that is changed again and again. One is the
-// present version. The other is the one before it, for calls that read the pointer when it was
-// current. Nobody has to read what this node has written.
+// present version. The other is the previous version, for calls that read the pointer while it was
+// current. So the node never reads a document that it has written itself.
 func TestDocumentsOfTwoVersionsAreKept(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*catalogkit.Fixture, catalog.CommitRequest) error{
@@ -147,7 +148,7 @@ func TestDocumentsOfTwoVersionsAreKept(t *testing.T) {
 	}
 }
 
-// So it is with the first version.
+// The same holds for the first version.
 func TestDocumentsOfNewTablesAreKept(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -163,7 +164,7 @@ func TestDocumentsOfNewTablesAreKept(t *testing.T) {
 	}
 }
 
-// keeps reports whether the document that pointer names is kept.
+// keeps reports whether the document named in pointer is in the cache.
 func keeps(f *catalogkit.Fixture, pointer registry.Pointer) bool {
 	return f.Documents().Kept(f.Ctx, documents.RefOf(pointer, f.Files)) != nil
 }

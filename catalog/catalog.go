@@ -36,14 +36,14 @@ import (
 type Config struct {
 	ledger.Deps
 	Locks locks.Manager
-	// Guard authorizes requests if access control is on in the store. Nil: every caller may do
-	// everything.
+	// Guard authorizes requests if access control is enabled in the store. If it is nil, every
+	// caller may do everything.
 	Guard *gate.Guard
 	// Gate is called before Guard, and audits the outcome of each request. Default: Guard, or
 	// gate.AdmitAll, which admits every caller, if Guard is nil.
 	Gate gate.Authorizer
 	// OpenStorage returns a storage that reaches only the given place. It must not send requests to
-	// that storage. The catalog calls it once for each place in use, and keeps the result until the
+	// the storage. The catalog calls it once for each place in use, and keeps the result until the
 	// place of the warehouse changes.
 	OpenStorage func(place storage.Place) (storage.Store, error)
 	// BorrowStorage returns a storage as OpenStorage does, for one piece of work. It creates no
@@ -51,7 +51,7 @@ type Config struct {
 	// function that does nothing.
 	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
 
-	// Sealer seals the secrets of warehouses. Nil: warehouses cannot have secrets.
+	// Sealer seals the secrets of warehouses. If it is nil, warehouses cannot have secrets.
 	Sealer secrets.Sealer
 
 	// The catalog calls Given with each credential or signature that it gives to an engine. Given
@@ -72,17 +72,17 @@ type Config struct {
 	// IdempotencyLifetime is how long a client may repeat a mutation with the same key, from its
 	// first attempt on; see ChangeRetentionMin. Default 30 minutes.
 	IdempotencyLifetime time.Duration
-	// TransactionWait is how long a transaction waits for a table that another operation has
-	// locked, before it is refused. At most TransactionWaitMax. Default: 0, so the transaction does
-	// not wait.
+	// TransactionWait is how long a transaction waits for a table that is locked by another
+	// operation. After that, the transaction is refused. At most TransactionWaitMax. Default: 0, so
+	// the transaction does not wait.
 	TransactionWait time.Duration
 	// CommitGroup is the maximum number of waiting commits to one table that share a version. One
 	// file and one Apply commit all of them. With 1, each commit has its own version. Default 64.
 	CommitGroup int
 	// HedgeWrites affects a commit of one table or view on network storage. If the first write of
 	// its metadata file takes unusually long, the commit writes the file a second time, under
-	// another name. Then the other write may still run after the commit has returned.
-	// Documents().Close cancels such writes.
+	// another name. In that case, one of the writes may still be running after the commit has
+	// returned. Documents().Close cancels such writes.
 	HedgeWrites bool
 	// The catalog calls CommitsCarried for each new version, with the number of commits in it.
 	// CommitsCarried must not block. Default: does nothing.
@@ -110,9 +110,9 @@ type Config struct {
 	// The catalog calls KickPurge when a purge may begin. Package maintenance/purge must then carry
 	// it out. KickPurge must not block. Default: does nothing.
 	KickPurge func()
-	// The catalog calls AwaitOldNodes after it has raised the version that the store needs, or has
-	// first read that the store needs it. AwaitOldNodes must return when nodes that know only older
-	// versions have ended. Default: there are no such nodes.
+	// The catalog calls AwaitOldNodes after it has raised the version that the store requires, and
+	// when it first reads such a raised version. AwaitOldNodes must return once all nodes have
+	// ended that know only older versions. By default, there are no such nodes.
 	AwaitOldNodes func(ctx context.Context) error
 	// The catalog calls StagedFolder after it has created a folder for a staged table. Package
 	// maintenance/retention must remove the folder if it stays empty. Default: does nothing.
@@ -137,9 +137,9 @@ type Catalog struct {
 	lease  *Lease
 }
 
-// parts holds what all Catalogs from one call of New share. Its methods build the intents of verbs,
-// and read the records on which these depend. The methods change nothing, with one exception: a
-// create may begin a waiting purge (forwarding).
+// parts holds the parts shared by all Catalogs from one call of New. Its methods build the intents
+// of verbs, and read the records on which the intents depend. The methods change nothing, with one
+// exception: a create may begin a waiting purge (forwarding).
 type parts struct {
 	ledger    *ledger.Ledger
 	pipeline  *commit.Pipeline
@@ -150,7 +150,7 @@ type parts struct {
 	guard     *gate.Guard
 	guarded   bool // whether there is a guard that checks privileges
 	gate      gate.Authorizer
-	// grants and warehouses have no caller: Catalog.Grants and Catalog.Warehouses set it.
+	// grants and warehouses have no caller yet: Catalog.Grants and Catalog.Warehouses set it.
 	grants     *grants.Grants
 	warehouses *warehouses.Warehouses
 	history    *history.Feed
@@ -168,8 +168,8 @@ type parts struct {
 	undropWindow, purgeDelay time.Duration
 	kickPurge                func()
 	awaitOldNodes            func(ctx context.Context) error
-	// oldNodesEnded is the greatest version of the store for which awaitOldNodes has returned after
-	// this process read that the store needs that version.
+	// oldNodesEnded is the greatest required version for which awaitOldNodes has returned. Each
+	// call of awaitOldNodes begins after this process has read that the store requires the version.
 	oldNodesEnded atomic.Int32
 }
 
@@ -273,21 +273,21 @@ func (c *Catalog) Grants() *grants.Grants { return c.grants.As(c.caller) }
 // Warehouses returns the verbs on warehouses, for the caller of c.
 func (c *Catalog) Warehouses() *warehouses.Warehouses { return c.warehouses.As(c.caller) }
 
-// Browse returns the verbs for looking at objects, for the caller of c.
+// Browse returns the verbs for looking at objects, as the caller of c.
 func (c *Catalog) Browse() *browse.Browse { return c.browse.As(c.caller) }
 
-// Activity returns what this node remembers of commits and loads.
+// Activity returns this node's memory of recent commits and loads.
 func (c *Catalog) Activity() *activity.Activity { return c.activity }
 
-// History returns the feed of the changes of the store, and the history of its objects.
+// History returns the feed of the store's changes, with the histories of its objects.
 func (c *Catalog) History() *history.Feed { return c.history }
 
 // Documents returns the catalog's access to metadata files, for the packages that maintain these
 // files.
 func (c *Catalog) Documents() *documents.Documents { return c.documents }
 
-// DeleteSurplus deletes those metadata files of a transaction that no pointer names, ever named or
-// will name.
+// DeleteSurplus deletes the unused metadata files of a transaction: files that no pointer names,
+// has ever named, or will name.
 func (c *Catalog) DeleteSurplus(ctx context.Context, t txlog.Transaction) error {
 	return c.documents.DeleteSurplus(ctx, commit.PlaceOf(t.Place), t.Surplus())
 }
@@ -300,13 +300,13 @@ func (c *Catalog) Refuse(ctx context.Context, v gate.Verb, on moorage.Identifier
 	return err
 }
 
-// Sees reports whether the caller sees a warehouse. The errors come from the store.
+// Sees reports whether a warehouse is visible to the caller. The errors come from the store.
 func (c *Catalog) Sees(ctx context.Context, v gate.Verb, warehouse string) (bool, error) {
 	return c.directory.Sees(ctx, c.asker(v), warehouse)
 }
 
-// Admit returns nil if the caller sees a warehouse, or if this cannot be determined now. Otherwise
-// it refuses a request for v with the error for a warehouse that does not exist.
+// Admit returns nil if a warehouse is visible to the caller, or if this cannot be determined now.
+// Otherwise it refuses a request for v with the error for a missing warehouse.
 func (c *Catalog) Admit(ctx context.Context, v gate.Verb, warehouse string) error {
 	if sees, err := c.Sees(ctx, v, warehouse); err != nil || sees {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"moorage/testkit"
 )
 
-// Every mutation leaves a record of what it did: who asked for what, and which version of each
-// record followed which. The versions of a record, in the order of the changes, have no gap.
+// Every mutation leaves a change record, with the caller, the verb, and the old and new version of
+// each record. In the order of the changes, the versions of a record have no gap.
 func TestChangeRecords(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {

@@ -13,7 +13,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// retentionBy returns what a node whose clock is ahead by this much runs over store.
+// retentionBy returns the retention of a node over store whose clock is ahead by the given
+// duration.
 func retentionBy(f *catalogkit.Fixture, store registry.Store, ahead time.Duration) *retention.Retention {
 	f.T.Helper()
 	config := f.Config
@@ -21,7 +22,8 @@ func retentionBy(f *catalogkit.Fixture, store registry.Store, ahead time.Duratio
 	return catalogkit.NewRetention(f.T, config)
 }
 
-// sweepFor has node sweep now, and again and again until just before what it saw now may go.
+// sweepFor makes node sweep now, and then repeatedly until just before the records seen by the
+// first sweep may be deleted.
 func sweepFor(f *catalogkit.Fixture, node *retention.Retention) {
 	f.T.Helper()
 	const rounds = 6
@@ -32,9 +34,10 @@ func sweepFor(f *catalogkit.Fixture, node *retention.Retention) {
 	must(f.T, node.RunOnce(f.Ctx))
 }
 
-// A commit happens on a node whose clock is a week behind, and its answer is lost. Another node
-// sweeps for as long as the first one may look for its change, while the store's clock is set ahead
-// by a week too. The first node must learn that its commit happened.
+// A commit happens on a node whose clock is a week slow, and the answer of the store is lost.
+// Another node sweeps for as long as the first node may look for its change. In the meantime, the
+// store's clock is set ahead by a week. The first node must still find out that its commit
+// happened.
 func TestSweepLeavesChangeToItsWriter(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
@@ -46,7 +49,7 @@ func TestSweepLeavesChangeToItsWriter(t *testing.T) {
 		leaping.leap = 8 * 24 * time.Hour
 		sweepFor(f, node)
 	})
-	// Of this commit a second try would be refused.
+	// A second try of this commit would be refused.
 	request := catalogkit.CommitRequest(t, `[{"type":"assert-current-schema-id","current-schema-id":0}]`,
 		`[{"action":"add-schema","schema":{"type":"struct","schema-id":1,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}},{"action":"set-current-schema","schema-id":-1}]`)
 	if _, err := f.Commit(f.Ctx, ident("t"), request); err != nil {
@@ -63,9 +66,9 @@ func TestSweepLeavesChangeToItsWriter(t *testing.T) {
 	f.WantClean()
 }
 
-// A node whose clock is a week behind fences a create, and makes the table by another try. Another
-// node sweeps, to which the fence looks old. When the table is gone again the first try wakes up.
-// It must not bring the table back.
+// A node whose clock is a week slow fences a create, and creates the table with another try. To
+// another node, which sweeps, the fence looks old. After the table was dropped, the first try
+// continues. It must not create the table once more.
 func TestSweepLeavesFenceToItsWriter(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
@@ -94,7 +97,7 @@ func isFailed(err error) bool {
 	return failed
 }
 
-// leapingStore is a store whose clock was set ahead, or back, by so much.
+// leapingStore is a store whose clock was set ahead or back by a duration.
 type leapingStore struct {
 	registry.Store
 	leap time.Duration

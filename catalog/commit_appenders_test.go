@@ -20,7 +20,7 @@ type appender struct {
 	acknowledged, refused []int64 // snapshots
 }
 
-// attempt appends to the version that is known to it and returns the answer.
+// attempt appends to the version in known, and returns the answer.
 func (a *appender) attempt(known histories.Answer) histories.Answer {
 	call := a.client.AppendTo(known, 0, 0)
 	answer := a.client.Do(call)
@@ -33,7 +33,7 @@ func (a *appender) attempt(known histories.Answer) histories.Answer {
 	return answer
 }
 
-// newAppenders makes the table "t0" of the first group and n appenders.
+// newAppenders creates the table "t0" of the first group, and n appenders.
 func newAppenders(t *testing.T, system *historySystem, n int, seed uint64) []*appender {
 	t.Helper()
 	if _, err := system.clean.CreateTable(t.Context(), groupIdent(0, 0), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)}); err != nil {
@@ -46,8 +46,8 @@ func newAppenders(t *testing.T, system *historySystem, n int, seed uint64) []*ap
 	return appenders
 }
 
-// wantChain fails the test unless the chain of snapshots from the head of the table to its first
-// one holds every acknowledged append exactly once. The table must know of no refused append.
+// wantChain fails the test unless the chain of snapshots, from the table's head to its first,
+// contains every acknowledged append exactly once. The table must contain no refused append.
 func wantChain(t *testing.T, system *historySystem, appenders []*appender) {
 	t.Helper()
 	table, err := system.clean.LoadTable(t.Context(), groupIdent(0, 0))
@@ -91,7 +91,8 @@ func snapshotChain(t testing.TB, document *metadata.Document) []int64 {
 	return chain
 }
 
-// Writers who append, and try again from a new look when somebody was faster, lose nothing.
+// Several writers append. A writer that loses a race loads the table and tries again. No
+// acknowledged append is lost.
 func TestAppendersLoseNothing(t *testing.T) {
 	t.Parallel()
 	const writers, appends = 32, 10 / scale.Factor
@@ -131,8 +132,9 @@ func TestAppendersLoseNothing(t *testing.T) {
 	}
 }
 
-// Several appends to one version are under way at once and are not tried again. One succeeds: its
-// parent is still the head. On one node the rest is refused before anything is written.
+// Several appends to one version run at the same time, without retries. Exactly one succeeds,
+// because its parent is still the head. On one node, the others are refused before anything is
+// written.
 func TestAppendersWithoutRetry(t *testing.T) {
 	t.Parallel()
 	const writers, rounds = 32, 40 / scale.Factor
@@ -162,8 +164,8 @@ func TestAppendersWithoutRetry(t *testing.T) {
 	}
 }
 
-// attemptAtOnce has all append to the same version and returns how many succeeded. The answer to
-// all others must be that somebody was faster.
+// attemptAtOnce makes all appenders append to the same version, and returns how many succeeded. The
+// others must be refused with a conflict.
 func attemptAtOnce(t *testing.T, appenders []*appender, known histories.Answer) (done int) {
 	t.Helper()
 	answers := make([]histories.Answer, len(appenders))

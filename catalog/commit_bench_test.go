@@ -23,8 +23,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// newDiskCatalog returns a catalog over the embedded store and files, both on a real disk, and the
-// folder that everything is in. The catalog has the warehouse "w" and the namespace "ns".
+// newDiskCatalog returns a catalog over the embedded store and files, and the folder of both, on a
+// real disk. The catalog has the warehouse "w" and the namespace "ns".
 func newDiskCatalog(b testing.TB, change ...func(*catalog.Config)) (*catalogkit.Fixture, string) {
 	b.Helper()
 	folder := b.TempDir()
@@ -64,10 +64,11 @@ func newDiskCatalog(b testing.TB, change ...func(*catalog.Config)) (*catalogkit.
 	return f, folder
 }
 
-// clientCounts are how many clients a benchmark has at once.
+// clientCounts are the numbers of concurrent clients in benchmarks.
 var clientCounts = [...]int{1, 8, 64}
 
-// inParallel runs do b.N times, by clients goroutines at once; n counts the calls.
+// inParallel calls do b.N times from concurrent goroutines; clients is their number. n counts the
+// calls.
 func inParallel(b *testing.B, clients int, do func(n int64) error) {
 	b.Helper()
 	var n atomic.Int64
@@ -96,8 +97,8 @@ func inParallel(b *testing.B, clients int, do func(n int64) error) {
 	}
 }
 
-// BenchmarkCommit is a whole commit that sets one property: compare with BenchmarkSyncs, which does
-// nothing but what makes a commit durable, and with BenchmarkApply.
+// BenchmarkCommit measures a whole commit that sets one property. Compare it with BenchmarkSyncs,
+// which does only the work that makes a commit durable, and with BenchmarkApply.
 func BenchmarkCommit(b *testing.B) {
 	for _, tables := range []int{1, 1000} {
 		for _, clients := range clientCounts {
@@ -143,7 +144,7 @@ func createTables(f *catalogkit.Fixture, tables int) {
 	}
 }
 
-// BenchmarkApply measures the store's share of a commit: the pointer moved by its ETag, and a
+// BenchmarkApply measures the store's share of a commit: a conditional write of the pointer, and a
 // change record.
 func BenchmarkApply(b *testing.B) {
 	for _, clients := range clientCounts {
@@ -169,9 +170,9 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkSyncs does, with plain system calls, what every commit needs. It syncs a new file of the
-// size of a small metadata file, the file's folder, and a line of a log. Each client has a folder
-// and a log of its own.
+// BenchmarkSyncs measures the minimal work of a commit, done with plain system calls. It syncs a
+// new file of the size of a small metadata file, the file's folder, and a line of a log file. Each
+// client has a folder and a log of its own.
 func BenchmarkSyncs(b *testing.B) {
 	body := make([]byte, 1500)
 	for _, clients := range clientCounts {
@@ -222,7 +223,7 @@ func (s *syncFolder) commit(name string, body []byte) error {
 	return s.note(body[:600])
 }
 
-// create writes a file and syncs it and the folder.
+// create writes a file, and syncs both the file and the folder.
 func (s *syncFolder) create(name string, body []byte) error {
 	created, err := os.OpenFile(filepath.Join(s.path, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -238,7 +239,8 @@ func (s *syncFolder) create(name string, body []byte) error {
 	return s.folder.Sync()
 }
 
-// createTable makes the folder of a table, and in it a folder with a metadata file, and notes it.
+// createTable creates the folder of a table, and in it a folder with a metadata file. It writes a
+// line of the log.
 func (s *syncFolder) createTable(name string, body []byte) error {
 	table := filepath.Join(s.path, name)
 	metadata := syncFolder{path: filepath.Join(table, "metadata")}
@@ -274,7 +276,7 @@ func (s *syncFolder) note(line []byte) error {
 }
 
 // BenchmarkCommitSnapshots measures a whole commit, over stores in memory. The commit adds a
-// snapshot to a table that has so many.
+// snapshot to a table with a given number of snapshots.
 func BenchmarkCommitSnapshots(b *testing.B) {
 	for _, snapshots := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("snapshots=%d", snapshots), func(b *testing.B) {
@@ -291,7 +293,7 @@ func BenchmarkCommitSnapshots(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				id := int64(1<<40 + i) // above those that stay
+				id := int64(1<<40 + i) // greater than all permanent IDs
 				b.StopTimer()
 				request := branchAndForget(b, table, id)
 				b.StartTimer()
@@ -304,7 +306,7 @@ func BenchmarkCommitSnapshots(b *testing.B) {
 }
 
 // branchAndForget returns a commit that adds the snapshot id on a branch of its own. It removes the
-// snapshot and branch that the commit before it made, so that the table keeps its size.
+// snapshot and branch of the previous commit, so that the size of the table stays the same.
 func branchAndForget(b *testing.B, table *catalog.Table, id int64) catalog.CommitRequest {
 	b.Helper()
 	return catalogkit.CommitRequest(b, `[]`, fmt.Sprintf(`[
@@ -314,8 +316,8 @@ func branchAndForget(b *testing.B, table *catalog.Table, id int64) catalog.Commi
 		id-1, id-1, id, id, newClock().Now().UnixMilli(), table.Document.Location(), id, id, id))
 }
 
-// BenchmarkCommitGroup has clients set properties of their own on one table. Commits that wait
-// share a version; with group=1 each has its own, which is the yardstick.
+// BenchmarkCommitGroup measures commits by clients that each set their own property on one table.
+// Waiting commits share a version. With group=1, each commit has its own version, for comparison.
 func BenchmarkCommitGroup(b *testing.B) {
 	for _, clients := range []int{1, 8, 32, 64} {
 		for _, group := range []int{64, 1} {

@@ -14,7 +14,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// afterCreate makes the storage of a fixture run the hook when a file was made, with its location.
+// afterCreate makes the storage of a fixture call hook after it has created a file, with the file's
+// location.
 func afterCreate(config *catalog.Config, hook func(location string)) {
 	catalogkit.WrapStorage(config, func(inner storage.Store) storage.Store { return &lateCreates{inner, hook} })
 }
@@ -30,8 +31,8 @@ func (f *lateCreates) Create(ctx context.Context, location string, body []byte) 
 	return err
 }
 
-// unlooked is a log that forgets the files which the catalog says may stay. The catalog could not
-// look in time whether they are in use.
+// unlooked is a log that forgets the files which the catalog reports as possibly left over, because
+// it could not check in time whether they are in use.
 type unlooked struct{ files *catalogkit.FileCount }
 
 func (unlooked) Enabled(context.Context, slog.Level) bool { return true }
@@ -49,8 +50,8 @@ func (u unlooked) Handle(_ context.Context, record slog.Record) error {
 func (u unlooked) WithAttrs([]slog.Attr) slog.Handler { return u }
 func (u unlooked) WithGroup(string) slog.Handler      { return u }
 
-// discarding is a commit, and what others do with its file once it is written and before anything
-// names it.
+// discarding is a commit, and what other clients do with its file after it is written and before
+// anything names it.
 type discarding struct {
 	name   string
 	commit catalogkit.RaceClient
@@ -137,8 +138,8 @@ func discardings(t *testing.T) []discarding {
 	}
 }
 
-// The file of a commit that lost is deleted, unless it took so long that others could register it.
-// In that case a version is in it, or logs it.
+// The file of a lost commit is deleted, unless the commit took so long that others could have
+// registered the file. In that case, the file may be a version, or be named in the log of one.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	for _, tt := range discardings(t) {
@@ -148,7 +149,7 @@ func TestDiscard(t *testing.T) {
 			f := catalogkit.New(t, func(c *catalog.Config) { afterCreate(c, func(location string) { hook(location) }) })
 			f.Create("t")
 			f.MakeView("v")
-			node := f.Unlocked(f.Store) // a create holds those that the others take
+			node := f.Unlocked(f.Store) // a create holds the locks that the other requests take
 			var file string
 			hook = func(location string) {
 				hook = func(string) {}
@@ -172,8 +173,8 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// A commit that loses against another node costs one read and one write more. The look whether its
-// file is in use adds none.
+// A commit that loses against another node costs one more read and one more write. Checking whether
+// its file is in use adds no request.
 func TestLostRaceRoundTrips(t *testing.T) {
 	t.Parallel()
 	var store *countingStore

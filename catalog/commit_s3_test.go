@@ -19,11 +19,11 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// putDelay is how much longer each write of an object takes, about as long as a far server needs.
+// putDelay is the added latency of each write of an object, about that of a distant server.
 const putDelay = 50 * time.Millisecond
 
-// farStorage returns a proxy to a real S3 server, with a way, and a change that makes a catalog
-// keep the files of warehouses below root there.
+// farStorage returns a proxy to a real S3 server, with the delays of way. change makes a catalog
+// keep the files of warehouses below root on that server.
 func farStorage(tb testing.TB, way fakecloud.Way) (far *fakecloud.Far, change func(*catalog.Config), root string) {
 	tb.Helper()
 	server := fakecloud.StartS3(tb)
@@ -50,8 +50,8 @@ func farIdent(name string) moorage.Identifier {
 	return moorage.Identifier{Warehouse: "far", Namespace: moorage.Namespace{"ns"}, Name: name}
 }
 
-// newFarCatalog returns a catalog whose warehouse "far" is on a far server, with the table
-// far.ns.t.
+// newFarCatalog returns a catalog with the table far.ns.t, whose warehouse "far" is on a distant
+// server.
 func newFarCatalog(t *testing.T) (*catalogkit.Fixture, *fakecloud.Far, moorage.Identifier) {
 	t.Helper()
 	far, change, root := farStorage(t, fakecloud.Way{Delay: putDelay, Methods: []string{http.MethodPut}})
@@ -62,7 +62,7 @@ func newFarCatalog(t *testing.T) (*catalogkit.Fixture, *fakecloud.Far, moorage.I
 	return f, far, farIdent("t")
 }
 
-// makeFar makes the warehouse "far" at root.
+// makeFar creates the warehouse "far" at root.
 func makeFar(f *catalogkit.Fixture, root string) {
 	f.T.Helper()
 	_, err := f.Warehouses().Create(f.Ctx, warehouses.Spec{Name: "far", Location: root})
@@ -77,7 +77,7 @@ func createFar(f *catalogkit.Fixture, name string) {
 	must(f.T, err)
 }
 
-// A commit of a table in S3 is one PUT: it looks for nothing, and lists nothing.
+// A commit of a table in S3 makes one PUT, and no other request.
 func TestCommitToS3IsOnePut(t *testing.T) {
 	t.Parallel()
 	f, far, ident := newFarCatalog(t)
@@ -91,7 +91,7 @@ func TestCommitToS3IsOnePut(t *testing.T) {
 	}
 }
 
-// A load of a table in S3 whose document is not in memory is one GET.
+// A load of a table in S3 makes one GET if the document is not in memory.
 func TestColdLoadFromS3IsOneGet(t *testing.T) {
 	t.Parallel()
 	f, far, ident := newFarCatalog(t)
@@ -104,10 +104,9 @@ func TestColdLoadFromS3IsOneGet(t *testing.T) {
 	}
 }
 
-// 32 clients each set a property of their own, on one table in a far S3. They share versions, so
-// they commit much faster than one after the other could, which is 20 a second. Each version is one
-// PUT, which carries five commits at least: 100 commits a second where nothing but the PUTs takes
-// time.
+// 32 clients each set their own property on one table in a distant S3. They share versions, so they
+// commit much faster than the 20 commits a second that are possible one by one. Each version is one
+// PUT for at least five commits. That makes 100 commits a second if only the PUTs take time.
 func TestCommitsToFarS3(t *testing.T) {
 	t.Parallel()
 	const clients, commitsEach, commitsPerPut = 32, 10, 5

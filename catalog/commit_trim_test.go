@@ -14,16 +14,16 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// trimming is a commit after which old metadata files are deleted, and one entry is kept in the
+// trimming is a commit that enables the deletion of old metadata files, and keeps one entry in the
 // log.
 const trimming = `[{"action":"set-properties","updates":{"write.metadata.delete-after-commit.enabled":"true","write.metadata.previous-versions-max":"1"}}]`
 
-// Metadata files that fall out of the log are deleted where the table asks for it, and only there.
+// Metadata files that fall out of the log are deleted only if the table's properties ask for it.
 func TestDeleteAfterCommit(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		properties string
-		kept       int // of five versions
+		kept       int // number of files left of five versions
 	}{
 		{`"write.metadata.previous-versions-max":"1"`, 5},
 		{`"write.metadata.previous-versions-max":"1","write.metadata.delete-after-commit.enabled":"false"`, 5},
@@ -47,14 +47,14 @@ func TestDeleteAfterCommit(t *testing.T) {
 	}
 }
 
-// A commit deletes eight files at most. The next one deletes the rest.
+// A commit deletes at most eight files. The next commit deletes the rest.
 func TestDeleteAfterCommitInSteps(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
 	f.Create("t")
 	locations := f.MetadataFiles("t", 2*metadata.TrimMax)
 	change := trimming
-	for n, kept := range []int{metadata.TrimMax + 1, 1, 0} { // the first commit also deletes the file of the create
+	for n, kept := range []int{metadata.TrimMax + 1, 1, 0} { // the first deletes the create's file too
 		if _, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, change)); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestDeleteAfterCommitInSteps(t *testing.T) {
 	f.WantClean()
 }
 
-// A commit whose outcome nobody knows deletes nothing: neither its own file nor one that would have
+// A commit with an unknown outcome deletes nothing: neither its own file nor a file that would have
 // fallen out of the log.
 func TestDeleteAfterUnknownCommit(t *testing.T) {
 	t.Parallel()
@@ -90,8 +90,8 @@ func TestDeleteAfterUnknownCommit(t *testing.T) {
 	f.WantClean()
 }
 
-// A registered table's log may name a file outside of what the table claims. The server does not
-// delete it.
+// The log of a registered table may name a file outside the table's claims. The server does not
+// delete that file.
 func TestDeleteAfterCommitStaysInClaims(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -120,8 +120,8 @@ func TestDeleteAfterCommitStaysInClaims(t *testing.T) {
 	f.WantClean()
 }
 
-// Old metadata files are deleted also in a warehouse in several kinds of storage, whose Store
-// cannot be compared.
+// Old metadata files are also deleted in a warehouse with several kinds of storage, whose Store is
+// not comparable.
 func TestDeleteAfterCommitInSchemes(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, func(c *catalog.Config) {
@@ -140,8 +140,8 @@ func TestDeleteAfterCommitInSchemes(t *testing.T) {
 	f.WantClean()
 }
 
-// A transaction deletes old metadata files of its tables as a commit does, each as the table wants
-// it. It does so with one call.
+// A transaction deletes old metadata files of its tables according to each table's properties, like
+// a commit. It makes one call for all.
 func TestDeleteAfterTransaction(t *testing.T) {
 	t.Parallel()
 	var deletes atomic.Int64
@@ -182,14 +182,14 @@ func TestDeleteAfterTransaction(t *testing.T) {
 	f.WantClean()
 }
 
-// The answer of a commit was lost, or another node has committed on top of it since. The commit
-// still deletes what fell out of the log. If it cannot find out what the table is by then, it
-// deletes nothing.
+// The answer of a commit was lost, or another node has committed on top of it in the meantime. The
+// commit still deletes the files that fell out of the log. If it cannot find out the table's
+// present version, it deletes nothing.
 func TestDeleteAfterOvertakenCommit(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		meanwhile func(f *catalogkit.Fixture, node *catalogkit.Instance)
-		kept      int // of three versions before
+		kept      int // number of files left of three earlier versions
 	}{
 		"its answer was lost": {func(*catalogkit.Fixture, *catalogkit.Instance) {}, 1},
 		"overtaken": {func(f *catalogkit.Fixture, node *catalogkit.Instance) {

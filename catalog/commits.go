@@ -11,19 +11,19 @@ import (
 	"moorage/metadata"
 )
 
-// TransactionChangesMax is how many changes one transaction may have. One Apply commits all of
-// them, and may have registry.BatchItemsMax items. Each change needs up to a dozen of these items.
+// TransactionChangesMax is the maximum number of changes in one transaction. One Apply commits all
+// of them, and may have registry.BatchItemsMax items. Each change needs up to a dozen items.
 const TransactionChangesMax = 256
 
 // Commit changes one table, or creates one if its requirements contain assert-create:
 //
 //	resolve → check → build → write → apply
 //
-// The pipeline reads the pointer, and checks the requirements against the document that the pointer
-// names. The updates produce a new document. Its file is written under a name that was never used
-// before. One Apply moves the pointer, on the condition that its version is the one that was read.
-// If the version has changed, all steps are repeated, including the check of the requirements,
-// until the request's deadline.
+// The pipeline reads the pointer, and checks the requirements against the document named in it. The
+// updates produce a new document. Its file is written under a name that was never used before. One
+// Apply moves the pointer, on condition that the pointer has not changed since it was read. If it
+// has changed, all steps are repeated, including the check of the requirements, until the request's
+// deadline.
 //
 // So a commit whose requirements hold is not refused only because other commits were faster. If a
 // requirement fails, the commit is refused at once, before anything is written.
@@ -35,14 +35,14 @@ const TransactionChangesMax = 256
 //
 // Errors: KindNoSuchTable; KindCommitFailed if a requirement fails, or at the deadline (nothing was
 // applied); KindBadRequest, KindIllegalArgument, KindValidation for updates that can never succeed;
-// KindUnavailable (nothing was applied); KindCommitUnknown (it may have been). Durable when it
-// returns. Source: REST specification, updateTable.
+// KindUnavailable (nothing was applied); KindCommitUnknown (the commit may have been applied).
+// Durable when it returns. Source: REST specification, updateTable.
 func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request CommitRequest) (*Table, error) {
 	committed, err := c.commitTable(ctx, ident, []metadata.Step{request.step()}, request.Rebase, false)
 	return tableOf(committed.Version), moorage.Annotate("catalog.Commit", ident.String(), err)
 }
 
-// commitTable commits several changes of one table, in order, as one version. With silent it
+// commitTable commits several changes of one table, in order, as one version. If silent is true, it
 // returns no table.
 func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step,
 	rebase RebaseChoice, silent bool) (commit.Outcome, error) {

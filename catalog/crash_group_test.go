@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// groupCrashMembers is how many commits share the version.
+	// groupCrashMembers is the number of commits that share the version.
 	groupCrashMembers = 3
-	// groupCrashCallsMin is how many port calls there are at least on the way of a version.
+	// groupCrashCallsMin is the minimum number of port calls for a version.
 	groupCrashCallsMin = 2
 )
 
-// groupCrash is three commits that wait behind one and share a version. The k-th port call after
-// the one in front has been applied meets a fault.
+// groupCrash is three commits that wait behind another commit, and then share a version. A fault
+// hits the k-th port call after the commit in front has been applied.
 type groupCrash struct {
 	*catalogkit.Fixture
 	count *catalogkit.CallCount
@@ -37,17 +37,16 @@ type groupCrash struct {
 	files *catalogkit.FileCount
 	clean catalog.Config // without the faults
 	keyed bool
-	// appends says that all are appends to what was there first, so that two of them are moved.
+	// If appends is true, all are appends to the first version, so two of them are rebased.
 	appends bool
 }
 
-// Three commits share a version: an append and two others, or three appends to what was there
-// before. For k = 0, 1, 2 …: the k-th port call on their way fails, or succeeds and its answer is
-// lost, or comes true only later, or the process dies before or after it, or nothing answers any
-// more. A member that was answered success is
-// there, for another node at once, after late writes and after recovery. One that was refused is
-// not. With keys, each request is sent again to another node, twice: it succeeds, and is answered
-// as before if that was certain.
+// Three commits share a version: an append and two others, or three appends to the previous
+// version. For k = 0, 1, 2 …: their k-th port call fails, or succeeds but its answer is lost, or
+// takes effect only later. Or the process dies before or after the call, or no call is answered any
+// more. If a member was answered with success, other nodes see it at once, after late writes, and
+// after recovery. If it was refused, they do not. With keys, each request is sent to another node
+// twice more. It succeeds, and its answer is the same if the first answer was certain.
 func TestCrashGroup(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]groupFault{
@@ -77,7 +76,7 @@ func TestCrashGroup(t *testing.T) {
 	}
 }
 
-// groupFault is what happens to a call. With silence each call after it fails, until the members
+// groupFault is the fate of a call. If silence is true, each later call fails, until the members
 // are answered.
 type groupFault struct {
 	action registrytest.Action
@@ -102,7 +101,7 @@ func newGroupCrash(t *testing.T, k int, fault groupFault, keyed, appends bool) *
 	return w
 }
 
-// frontStore calls then once, when the commit in front has been applied.
+// frontStore calls its hook once, when the commit in front has been applied.
 type frontStore struct {
 	registry.Store
 	then func()
@@ -118,7 +117,7 @@ func (s *frontStore) Apply(ctx context.Context, batch registry.Batch) ([]registr
 	return etags, err
 }
 
-// requests returns what the members ask for.
+// requests returns the requests of the members.
 func (w *groupCrash) requests() [groupCrashMembers]catalog.CommitRequest {
 	seen := w.Load("t")
 	if w.appends {
@@ -179,7 +178,7 @@ func (w *groupCrash) run() (hit bool) {
 	return w.plan.hit != ""
 }
 
-// wantOneVersion fails the test unless all were answered one version.
+// wantOneVersion fails the test unless all answers have the same version.
 func (w *groupCrash) wantOneVersion(answers []catalogkit.GroupAnswer) {
 	w.T.Helper()
 	for i, a := range answers {
@@ -189,7 +188,7 @@ func (w *groupCrash) wantOneVersion(answers []catalogkit.GroupAnswer) {
 	}
 }
 
-// wantAnswered fails the test unless what each member was answered is what node shows.
+// wantAnswered fails the test unless node shows the effects that the answers report.
 func (w *groupCrash) wantAnswered(node *catalogkit.Fixture, answers []catalogkit.GroupAnswer, at string) {
 	w.T.Helper()
 	table := node.Load("t")
@@ -214,7 +213,8 @@ func (w *groupCrash) wantAnswered(node *catalogkit.Fixture, answers []catalogkit
 	}
 }
 
-// wantRows fails the test unless each snapshot of the table has its list, with all rows once.
+// wantRows fails the test unless each snapshot of the table has its manifest list, with all rows
+// exactly once.
 func (w *groupCrash) wantRows(table *catalog.Table, at string) {
 	w.T.Helper()
 	e := newEngine(w.Fixture, 2)
@@ -227,8 +227,9 @@ func (w *groupCrash) wantRows(table *catalog.Table, at string) {
 	}
 }
 
-// repeat sends the request of a member with its key again, twice, to another node. Both answers are
-// the same, and that of the first attempt if it was certain. answer becomes that.
+// repeat sends the request of a member to another node twice more, with the same key. Both answers
+// must be the same. If the first attempt's answer was certain, they must equal it. repeat sets
+// answer to the new answer.
 func (w *groupCrash) repeat(node *catalogkit.Instance, i int, request catalog.CommitRequest, answer *catalogkit.GroupAnswer, at string) {
 	w.T.Helper()
 	known := answer.Err == nil || !w.plan.dead && moorage.KindOf(answer.Err).Final()
@@ -244,13 +245,13 @@ func (w *groupCrash) repeat(node *catalogkit.Instance, i int, request catalog.Co
 		}
 		*answer, known = again, true
 	}
-	// An append that meets a read that fails is refused as if it could not be moved.
+	// If a read for a rebase fails, the append is refused as if it could not be rebased.
 	if answer.Err != nil && !(w.appends && moorage.KindOf(answer.Err) == moorage.KindCommitFailed) {
 		w.T.Errorf("%s: member %d, which nothing hinders, is refused: %v", at, i, answer.Err)
 	}
 }
 
-// text returns everything that a client can tell answers apart by.
+// text returns everything that a client can see of an answer.
 func (w *groupCrash) text(a catalogkit.GroupAnswer) string {
 	return catalogkit.AnswerText(catalogkit.Reply{Table: a.Table}, a.Err)
 }

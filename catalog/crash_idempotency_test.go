@@ -22,20 +22,21 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// Over PostgreSQL one of the first calls fails, and then every so many.
+// Over PostgreSQL, the test makes only some calls fail: one of the first calls, and then one in
+// each stride.
 const (
 	crashOnceFirst  = 8
 	crashOnceStride = 30
 )
 
-// For k = 0, 1, 2 …: the k-th port call of each mutation with a key meets a fault, as in
-// TestCrashEveryCall. Then the same request is sent again with the same key, to another node: at
-// once, after late writes have come, and once more. All of them have the same answer, and that of
-// the first one if it got an answer. What the request asks for has happened once, or not at all if
-// it is refused.
+// For k = 0, 1, 2 …: a fault hits the k-th port call of each mutation with a key, as in
+// TestCrashEveryCall. Then the same request is sent to another node with the same key: at once,
+// after late writes have arrived, and once more. All of these get the same answer. If the first
+// request got an answer, they get that one. The request has taken effect exactly once, or not at
+// all if it was refused.
 //
-// In a second pass somebody has made the same change before, without a key. So most requests are
-// refused or have nothing to change.
+// In a second pass, another client has made the same change before, without a key. So most requests
+// are refused or have nothing to change.
 func TestCrashKeyedEveryCall(t *testing.T) {
 	t.Parallel()
 	actions := []registrytest.Action{registrytest.Fail, registrytest.Lose, registrytest.Delay, registrytest.Die, registrytest.DieAfter}
@@ -69,12 +70,12 @@ func TestCrashKeyedEveryCall(t *testing.T) {
 	}
 }
 
-// keyedCrash is one mutation with a key whose k-th port call meets a fault. It has the store and
-// storage below the faults too.
+// keyedCrash is one mutation with a key. A fault hits its k-th port call. It also has the store and
+// the storage without the faults.
 type keyedCrash struct {
 	*catalogkit.Fixture
 	mutation
-	before bool // the same change was made before
+	before bool // the same change was already made
 	plan   *faults
 	store  *registrytest.FaultyStore
 	node   catalog.Config
@@ -123,7 +124,7 @@ func (w *keyedCrash) run() {
 	if w.plan.hit == "" && !answered {
 		w.T.Fatalf("%s without a fault", at)
 	}
-	w.Clock.Advance(max(directory.DroppingStale, purge.AssignmentLife) + time.Second) // what a dead drop left is put back by who meets it
+	w.Clock.Advance(max(directory.DroppingStale, purge.AssignmentLife) + time.Second) // so a dead drop is undone
 	var node *catalogkit.Instance
 	for _, moment := range []string{"at once", "after late writes", "once more"} {
 		if moment == "after late writes" {
@@ -154,7 +155,7 @@ func (w *keyedCrash) run() {
 	}
 }
 
-// wantEffect fails the test unless the mutation has happened as often as its answer says.
+// wantEffect fails the test unless the mutation has taken effect as often as its answers imply.
 func (w *keyedCrash) wantEffect(node *catalogkit.Instance, at string, err error) {
 	w.T.Helper()
 	setters := []gate.Verb{gate.PutLabels, gate.Undrop, gate.PurgeDropped, gate.Protect}

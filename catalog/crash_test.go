@@ -23,10 +23,10 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// mutation is an operation whose every port call can be made to fail.
+// mutation is an operation. The tests make each of its port calls fail in turn.
 type mutation struct {
-	operation gate.Verb // of the change that makes it true
-	// c is an *instance unless it is called with a key.
+	operation gate.Verb // of the change that makes it take effect
+	// c is an *Instance unless the request has a key.
 	run      func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error)
 	happened func(ctx context.Context, c *catalogkit.Instance) bool
 }
@@ -159,7 +159,7 @@ func mutations(t testing.TB, unregistered string) []mutation {
 	}...)
 }
 
-// noneDropped reports whether no table waits for the end of its time to come back.
+// noneDropped reports whether no dropped table can be restored any more.
 func noneDropped(ctx context.Context, c *catalogkit.Instance) bool {
 	dropped := 0
 	err := c.Ledger.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
@@ -171,7 +171,7 @@ func noneDropped(ctx context.Context, c *catalogkit.Instance) bool {
 	return err == nil && dropped == 0
 }
 
-// newCrashFixture returns a fixture as mutations wants it, and the metadata file.
+// newCrashFixture returns a fixture for mutations, and the metadata file of the unregistered table.
 func newCrashFixture(t testing.TB, operation gate.Verb, change func(*catalog.Config)) (f *catalogkit.Fixture, unregistered string) {
 	t.Helper()
 	f = catalogkit.New(t, change)
@@ -210,16 +210,16 @@ func newCrashFixture(t testing.TB, operation gate.Verb, change func(*catalog.Con
 	return f, other.MetadataLocation
 }
 
-// faults numbers the calls of both ports in one sequence, once armed, and does action to one of
-// them.
+// faults numbers the calls of both ports in one sequence after it is armed, and applies action to
+// one of them.
 type faults struct {
 	mu     sync.Mutex
 	armed  bool
 	k      int
 	action registrytest.Action
 	calls  int
-	hit    string // the method that was hit
-	silent bool   // each call after that fails, while armed
+	hit    string // the method called at the fault
+	silent bool   // if true, each later call fails while armed
 	dead   bool
 }
 
@@ -264,15 +264,15 @@ func (p *faults) storagePlan(call int, method string) storagetest.Action {
 	return storagetest.Action(action)
 }
 
-// crashStride is how far apart the calls are that fail over PostgreSQL.
+// Over PostgreSQL, only one in crashStride calls is made to fail.
 const crashStride = 20
 
-// For k = 0, 1, 2 …: a fault meets the k-th port call of each operation. The call fails, or
-// succeeds and its answer is lost, or comes true only later, or the process dies before or after
-// it. What was answered must be what happened. A definite failure must have changed nothing and
-// left no file. After a restart Check must find nothing.
+// For k = 0, 1, 2 …: a fault hits the k-th port call of each operation. The call fails, or succeeds
+// but its answer is lost, or takes effect only later, or the process dies before or after it. The
+// answer must agree with the effect. A definite failure must have changed nothing and left no file.
+// After a restart, Check must find nothing.
 //
-// See scale.Stride for how many calls that is.
+// scale.Stride selects the calls.
 func TestCrashEveryCall(t *testing.T) {
 	t.Parallel()
 	actions := map[string]registrytest.Action{
@@ -301,7 +301,8 @@ func TestCrashEveryCall(t *testing.T) {
 	}
 }
 
-// crashOnce does action to call k of the n-th mutation, and reports whether there was no such call.
+// crashOnce applies action to call k of the n-th mutation, and reports whether there was no such
+// call.
 func crashOnce(t *testing.T, open storetest.Open, n int, operation gate.Verb, k int, action registrytest.Action) (survived bool) {
 	t.Helper()
 	plan := &faults{}
@@ -334,7 +335,7 @@ func crashOnce(t *testing.T, open storetest.Open, n int, operation gate.Verb, k 
 	if survived && err != nil {
 		t.Fatalf("%s without a fault", at)
 	}
-	// Another node looks at once, then the late write arrives, then everything restarts.
+	// First another node checks the effect, then the late write arrives, then everything restarts.
 	config := f.Config
 	config.Store, config.OpenStorage = raw, rawStorage
 	node, newErr := catalogkit.NewInstance(config)
@@ -346,7 +347,7 @@ func crashOnce(t *testing.T, open storetest.Open, n int, operation gate.Verb, k 
 		if moment == "after late writes" {
 			store.Release(f.Ctx)
 		}
-		// A worker's pass may end without an error and be resumed by the next.
+		// A worker's pass may end without an error, and the next pass resumes its work.
 		if worker := operation == gate.Purge || operation == gate.EndWindow; definite && (!worker || survived) && m.happened(f.Ctx, node) != (err == nil) {
 			t.Fatalf("%s, but %s happened is %t", at, moment, err != nil)
 		}
@@ -367,7 +368,7 @@ func crashOnce(t *testing.T, open storetest.Open, n int, operation gate.Verb, k 
 	return survived
 }
 
-// recover does what the workers and the next users of a namespace do.
+// recoverAll does the work of the workers and of the next users of a namespace.
 func recoverAll(f *catalogkit.Fixture) {
 	f.T.Helper()
 	for _, err := range []error{f.PurgeAll(f.Ctx), f.EndWindows(f.Ctx)} {

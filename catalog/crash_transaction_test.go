@@ -19,16 +19,16 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// crashTransactionStride is how far apart the calls are that fail over PostgreSQL.
+// Over PostgreSQL, only one in crashTransactionStride calls is made to fail.
 const crashTransactionStride = 6
 
-// A transaction over five tables makes one of them and only requires another one to be as it is.
-// For k = 0, 1, 2 …: a fault meets its k-th port call. The call fails, or succeeds and its answer
-// is lost, or comes true only later, or the process dies before or after it.
+// A transaction over five tables creates one of them, and has only requirements for another. For k
+// = 0, 1, 2 …: a fault hits its k-th port call. The call fails, or succeeds but its answer is lost,
+// or takes effect only later, or the process dies before or after it.
 //
-// The rows of the crash table: a later reader sees all of the transaction or nothing. What was
-// answered is what happened. Once the deadline is over, two nodes that recover at once leave no
-// record and exactly the files that tables name. The tables can be changed again.
+// In each case, a later reader sees all of the transaction or nothing, and the answer agrees with
+// the effect. After the deadline, two nodes run recovery at the same time. They leave no record of
+// the transaction, and exactly the files named by tables. The tables can be changed again.
 func TestCrashTransaction(t *testing.T) {
 	t.Parallel()
 	actions := map[string]registrytest.Action{
@@ -39,7 +39,7 @@ func TestCrashTransaction(t *testing.T) {
 	for storeName, open := range stores.Kinds() {
 		stride := scale.Stride(storeName, crashTransactionStride)
 		wrap := func(files storage.Store) storage.Store { return files }
-		if storeName == "pebble" { // as a storage of objects has it
+		if storeName == "pebble" { // like an object storage
 			wrap = func(files storage.Store) storage.Store { return oneByOne{files} }
 		}
 		for actionName, action := range actions {
@@ -61,8 +61,8 @@ func TestCrashTransaction(t *testing.T) {
 	}
 }
 
-// crashWorld is one transaction whose k-th port call meets a fault. node is another node over the
-// same store and files, and meets none.
+// crashWorld is one transaction, with a fault at its k-th port call. node is another node over the
+// same store and files, without faults.
 type crashWorld struct {
 	*catalogkit.Fixture
 	plan  *faults
@@ -71,7 +71,7 @@ type crashWorld struct {
 	node  *catalogkit.Fixture
 }
 
-// oneByOne is a storage that makes its files one by one.
+// oneByOne is a storage that creates files one by one.
 type oneByOne struct{ storage.Store }
 
 func newCrashWorld(t *testing.T, open storetest.Open, wrap func(storage.Store) storage.Store, k int, action registrytest.Action) *crashWorld {
@@ -143,7 +143,8 @@ func (w *crashWorld) run() {
 	}
 }
 
-// happened reports whether another node sees the transaction. Half of it is a failure.
+// happened reports whether another node sees the transaction. It fails the test if only a part is
+// visible.
 func (w *crashWorld) happened(at string) bool {
 	w.T.Helper()
 	seen := map[string]bool{"new": w.node.TableExists(w.Ctx, ident("new")) == nil}
@@ -162,7 +163,7 @@ func (w *crashWorld) happened(at string) bool {
 	return seen["new"]
 }
 
-// recoverTwice has two nodes recover at the same time.
+// recoverTwice runs recovery on two nodes at the same time.
 func (w *crashWorld) recoverTwice() {
 	w.T.Helper()
 	var group sync.WaitGroup
@@ -176,8 +177,8 @@ func (w *crashWorld) recoverTwice() {
 	group.Wait()
 }
 
-// wantFilesNamed fails the test unless the files that are there are those that tables name, as
-// their current version or an earlier one.
+// wantFilesNamed fails the test unless the existing files are exactly those named by tables, as
+// current or earlier versions.
 func (w *crashWorld) wantFilesNamed(at string) {
 	w.T.Helper()
 	named := map[string]bool{}

@@ -16,7 +16,8 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// unwalkedStore hides the pointers from lists, so that windows end by the records of drops alone.
+// unwalkedStore hides the pointers from lists, so that windows are found only by the records of
+// drops.
 type unwalkedStore struct{ registry.Store }
 
 func (s unwalkedStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
@@ -26,14 +27,14 @@ func (s unwalkedStore) List(ctx context.Context, table registry.Table, prefix, a
 	return s.Store.List(ctx, table, prefix, after, limit)
 }
 
-// For k = 0, 1, 2 …: a fault meets the k-th call of the store from a drop to the end of its window.
-// No window ends before its time. After a restart each ends by the record of its drop, and no
-// record is left.
+// For k = 0, 1, 2 …: a fault hits the k-th call of the store between a drop and the end of its
+// window. No window ends early. After a restart, each window is ended because of the record of its
+// drop, and no record is left.
 func TestCrashDropToEnd(t *testing.T) {
 	t.Parallel()
 	for name, open := range stores.Kinds() {
 		if name == "postgres" {
-			continue // TestCrashEveryCall has its drops and its ends
+			continue // covered by TestCrashEveryCall
 		}
 		for action, does := range map[string]registrytest.Action{
 			"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
@@ -48,7 +49,7 @@ func TestCrashDropToEnd(t *testing.T) {
 	}
 }
 
-// crashDropToEnd does action to call k, and reports whether there was no such call.
+// crashDropToEnd applies action to call k, and reports whether there was no such call.
 func crashDropToEnd(t *testing.T, open storetest.Open, k int, action registrytest.Action) (survived bool) {
 	t.Helper()
 	plan := &faults{}
@@ -83,7 +84,7 @@ func crashDropToEnd(t *testing.T, open storetest.Open, k int, action registrytes
 	dropErr := f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{})
 	at := fmt.Sprintf("call %d (%s), drop answered %v", k, plan.hit, dropErr)
 	f.Clock.Advance(catalogkit.UndropWindow - time.Second)
-	must(t, end(raw)) // with a walk
+	must(t, end(raw)) // by a walk over the pointers
 	if count(registry.TablePointer, "") != 1 {
 		t.Fatalf("%s: the window has ended early", at)
 	}

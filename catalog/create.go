@@ -26,8 +26,9 @@ import (
 // suffixBytes is the length of the random part of a unique location.
 const suffixBytes = 4
 
-// CreateTable creates a table. With request.Stage it only builds the table. Then it stores nothing,
-// and the answer has no MetadataLocation. A later Commit with assert-create creates the table.
+// CreateTable creates a table. If request.Stage is true, it only builds the table: it stores
+// nothing, and the answer has no MetadataLocation. A later Commit with assert-create creates the
+// table.
 //
 // Errors: KindNoSuchNamespace; KindAlreadyExists; KindBadRequest, KindIllegalArgument or
 // KindValidation for a request that can never succeed, or for a location that is taken or not
@@ -66,7 +67,7 @@ func (r CreateTableRequest) build(location string, env metadata.Env) (*metadata.
 // creation is a request to create a table or view.
 type creation struct {
 	kind     *kind
-	location string // empty: the server chooses
+	location string // if empty, the server chooses
 	// properties are the properties that build sets.
 	properties map[string]string
 	stage      bool // build the table without storing it
@@ -100,8 +101,8 @@ func (p *parts) create(by directory.Asker, ident moorage.Identifier, asked creat
 	return intent
 }
 
-// checkFree returns nil if a table or view of kind k can be created at ident, else the error. It
-// takes no locks.
+// checkFree returns nil if a table or view of kind k can be created at ident, and otherwise the
+// error. It takes no locks.
 func (p *parts) checkFree(ctx context.Context, by directory.Asker, met gate.When, k *kind,
 	ident moorage.Identifier) error {
 	path, found, err := p.directory.PathAndEntry(ctx, ident)
@@ -158,7 +159,7 @@ type newborn struct {
 	document document
 	file     documents.File
 	creator  string
-	makers   gate.MakerRecords // let creator see the path to the object
+	makers   gate.MakerRecords // they let creator see the path to the object
 }
 
 // readCreation reads the records for a create, and chooses the location. It returns ledger.ErrRetry
@@ -279,7 +280,7 @@ func (p *parts) buildable(path *directory.Path, asked creation) func() error {
 	}
 }
 
-// defaultLocations returns the possible locations of a table or view if the request names none, the
+// defaultLocations returns the possible locations of a table or view if the request names none,
 // best first:
 //
 //	<home>/<namespace, level by level>/<name>

@@ -9,7 +9,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// BenchmarkCreate makes tables in one namespace, over the embedded store and local files. Compare
+// BenchmarkCreate creates tables in one namespace, over the embedded store and local files. Compare
 // it with BenchmarkCreateSyncs.
 func BenchmarkCreate(b *testing.B) {
 	for _, clients := range clientCounts {
@@ -24,9 +24,9 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkCreateSyncs does, with plain system calls, what every create needs. It makes a folder
-// for the table and one for its metadata, and syncs a file, the three folders that have something
-// new, and a line of a log. Each client has a namespace and a log of its own.
+// BenchmarkCreateSyncs measures the minimal work of a create, done with plain system calls. It
+// makes a folder for the table and one for its metadata. It syncs a file, the three folders with
+// new entries, and a line of a log. Each client has a namespace and a log of its own.
 func BenchmarkCreateSyncs(b *testing.B) {
 	body := make([]byte, 1500)
 	for _, clients := range clientCounts {

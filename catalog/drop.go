@@ -23,9 +23,8 @@ import (
 // that time the table can be restored. The same Apply writes a record with the end of the window.
 // With options.Purge, the record has the time when the purge may begin instead: see
 // metadata.PropPurgeDelay. Until then the table can be restored. If the purge has no delay, the
-// Apply writes the task of the purge. A worker deletes the files when no answer to a repeated
-// request may need a version of the table any more (see registry.Pointer). The metadata file need
-// not exist.
+// Apply writes the task of the purge. A worker deletes the files as soon as no answer to a repeated
+// request can need them (see registry.Pointer). The metadata file need not exist.
 //
 // Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns. Source:
 // REST specification, dropTable.
@@ -76,7 +75,7 @@ type named struct {
 	entry   directory.Entry
 	pointer *directory.Found
 	path    *directory.Path      // of its namespace
-	above   []registry.Condition // its containers are unchanged; only for a change that protection refuses
+	above   []registry.Condition // require unchanged containers, if protection can refuse the change
 }
 
 // conditions requires that the name and the pointer are unchanged.
@@ -114,7 +113,7 @@ func (p *parts) readNamed(ctx context.Context, by directory.Asker, asked access.
 	}
 	path, entry, err := p.directory.PathAndEntry(ctx, ident)
 	if moorage.KindOf(err) == moorage.KindNoSuchNamespace && err != nil {
-		return named{}, ledger.ErrRetry // it was renamed, and its namespace dropped, since it was found
+		return named{}, ledger.ErrRetry // in the meantime, it was renamed and its namespace dropped
 	}
 	if err != nil {
 		return named{}, err
@@ -125,7 +124,7 @@ func (p *parts) readNamed(ctx context.Context, by directory.Asker, asked access.
 	return named{ident: ident, entry: entry, pointer: found, path: path}, nil
 }
 
-// readUnprotected does the same as readNamed for a change that protection refuses.
+// readUnprotected is like readNamed, for a change that protection can refuse.
 func (p *parts) readUnprotected(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
 	ident moorage.Identifier) (named, error) {
 	n, err := p.readNamed(ctx, by, asked, k, ident)
@@ -141,9 +140,9 @@ type dropping struct {
 	now   time.Time     // the present time by the store's clock
 	task  registry.ID   // the id of the purge task; zero if there is no purge
 	delay time.Duration // how long the purge waits
-	bytes int64         // the total size of the files, if the table's metadata has it
+	bytes int64         // the total size of the files, zero if the metadata lacks it
 	undo  time.Duration // how long a table that is dropped without a purge can be restored
-	// keyLife is how long an outcome is kept.
+	// keyLife is how long outcomes are kept.
 	keyLife time.Duration
 }
 
@@ -171,8 +170,8 @@ func (p *parts) readDropping(ctx context.Context, by directory.Asker, asked acce
 }
 
 // replayable returns the time until which the answer to a repeated request may need a version of
-// the table. The result is at most a key's lifetime from now: a later time in the record was
-// written by a clock that was ahead.
+// the table. The result is at most keyLife from now, because a later time in the record was written
+// by a clock that was ahead.
 func (d dropping) replayable() time.Time {
 	until := d.pointer.Pointer.ReplayableUntil
 	if limit := d.now.Add(d.keyLife); until.After(limit) {
@@ -219,7 +218,7 @@ func (d dropping) until() time.Time {
 	return d.now.Add(d.delay)
 }
 
-// told returns the log line about a drop.
+// told returns the log line for the drop.
 func (d dropping) told() commit.Told {
 	told := commit.Told{Attrs: []slog.Attr{
 		slog.String("kind", nounOf(d.pointer.Pointer)), slog.String("ident", d.ident.String()),
@@ -261,7 +260,7 @@ func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
 	var end registry.Value = registry.Due{}
 	switch {
 	case dropped.PurgeWaits():
-		dropped.ReplayableUntil = d.replayable() // a purge that has begun waits until then, too
+		dropped.ReplayableUntil = d.replayable() // a purge that has begun also waits until then
 		end = registry.Due{Purge: true, Task: d.task, Warehouse: d.pointer.Warehouse, Bytes: d.bytes}
 	case !d.task.IsZero():
 		end = registry.Task{
@@ -289,10 +288,10 @@ func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
 type leaving struct {
 	named
 	document document
-	gone     registry.Pointer     // the pointer as one that is dropped now
-	released []registry.Condition // require that its claims and jobs are unchanged
-	deletes  []registry.Write     // delete its claims, jobs and labels
-	policy   ledger.Policy        // ends its grants
+	gone     registry.Pointer     // the pointer in the form of a dropped one
+	released []registry.Condition // they require that its claims and jobs are unchanged
+	deletes  []registry.Write     // they delete its claims, jobs and labels
+	policy   ledger.Policy        // it ends the table's grants
 }
 
 func (p *parts) readLeaving(ctx context.Context, by directory.Asker, ident moorage.Identifier) (

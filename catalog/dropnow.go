@@ -14,20 +14,20 @@ import (
 	"moorage/registry"
 )
 
-// Purge begins the purge of a dropped table now: from then on it cannot come back, and a worker
-// deletes its files as soon as no answer to a repeated request may need them. A purge that has
-// begun is no error. The caller needs purge on the table.
+// Purge begins the purge of a dropped table now. From then on, the table cannot be restored, and a
+// worker deletes its files as soon as no answer to a repeated request can need them. It is not an
+// error if the purge has already begun. The caller needs purge on the table.
 //
 // Errors: KindNotFound; KindForbidden; KindBadRequest for a view, which has no files to purge;
-// KindAlreadyExists if the table is live, or if a purge of it was called off after it had begun;
+// KindAlreadyExists if the table is live, or if a purge of it was cancelled after it had begun;
 // KindUnavailable; KindCommitUnknown. Durable when it returns.
 func (d Dropped) Purge(ctx context.Context, name DroppedName) error {
 	err := d.end(ctx, gate.PurgeDropped, name, d.catalog.planPurgeNow)
 	return moorage.Annotate("catalog.Purge", name.Ident.String(), err)
 }
 
-// Forget ends a dropped table or view now: it can no longer come back, and its files stay where
-// they are. A purge that waits is called off. The caller needs drop on the object.
+// Forget ends a dropped table or view now: it can no longer be restored, and its files stay where
+// they are. A waiting purge is cancelled. The caller needs drop on the object.
 //
 // Errors: KindNotFound; KindForbidden; KindAlreadyExists if the object is live, or if its purge has
 // begun; KindUnavailable; KindCommitUnknown. Durable when it returns.
@@ -46,7 +46,7 @@ func (d Dropped) end(ctx context.Context, verb gate.Verb, name DroppedName,
 	if err == nil {
 		found, err = c.droppedByID(ctx, by, asked, name)
 	}
-	if err != nil { // an earlier attempt with the same key decides
+	if err != nil { // an earlier attempt with the same key decides the outcome
 		_, err = c.submit(ctx, refusal(verb, name.Ident, err))
 		return err
 	}
@@ -82,10 +82,10 @@ func (p *parts) readDroppedToEnd(ctx context.Context, by directory.Asker, name D
 	return d, err
 }
 
-// unprotectedDropped returns the conditions of a change that protection refuses, of a dropped
-// object: see unprotected. A namespace that was made again after the drop of the object's namespace
-// does not count. The records of namespaces above that one do not show whether the object was in
-// them, so they count by their names.
+// unprotectedDropped returns the conditions for a change of a dropped object that protection can
+// refuse: see unprotected. A namespace that was recreated after the object's own namespace was
+// dropped does not count. For namespaces above it, the records do not show whether the object was
+// in them, so these count by name.
 func (p *parts) unprotectedDropped(ctx context.Context, pointer registry.Pointer) ([]registry.Condition, error) {
 	path, err := p.directory.Path(ctx, pointer.Warehouse, pointer.Namespace)
 	switch kind := moorage.KindOf(err); {
@@ -111,7 +111,7 @@ func (p *parts) planPurgeNow(ctx context.Context, attempt *commit.Attempt, d dro
 	case pointer.View:
 		return nil, moorage.Errorf(moorage.KindBadRequest, "%s is a view, which has no files to purge: forget it",
 			pointer.Identifier())
-	case !pointer.Task.IsZero() && !pointer.PurgeWaits(): // its purge has begun, or begins at once
+	case !pointer.Task.IsZero() && !pointer.PurgeWaits(): // its purge has begun or is about to begin
 		return &commit.Plan{Empty: true}, nil
 	}
 	now, err := p.ledger.Time(ctx)

@@ -13,27 +13,25 @@ import (
 	"moorage/registry"
 )
 
-// Dropped has the verbs on dropped tables and views, for one caller: see Catalog.Dropped. It is
-// safe for concurrent use.
+// Dropped has the verbs for dropped tables and views, as one caller: see Catalog.Dropped. It is
+// safe for concurrent use. It promises:
 //
-// It promises:
-//
-//   - A list shows what can come back, and why something cannot: TestListDropped.
+//   - A list shows which objects can be restored, and why others cannot: TestListDropped.
 //   - Each situation of an undrop has one answer, on each store: TestUndrop.
-//   - An undrop, and what could stop it at the same time, end in one order: TestRaces, whose rows
-//     of undropRaces enumerate the calls of the store between the two.
-//   - The end of a table before its time leaves nothing that could bring it back: TestPurgeDropped,
+//   - An undrop and a concurrent request that could stop it take effect one after the other. The
+//     rows of undropRaces in TestRaces enumerate the interleavings of their calls of the store.
+//   - If a table is ended early, nothing is left that could restore it: TestPurgeDropped,
 //     TestForget.
 type Dropped struct{ catalog *Catalog }
 
-// Dropped returns the verbs on dropped tables and views, for the caller of c and the key of its
-// request.
+// Dropped returns the verbs for dropped tables and views, as the caller of c and with the key of
+// its request.
 func (c *Catalog) Dropped() Dropped { return Dropped{c} }
 
-// DroppedName identifies a dropped table or view: by its id, or else by its last name. Of several
-// with one name it means the one that was dropped last.
+// DroppedName identifies a dropped table or view: by its ID, or else by its last name. If several
+// objects had the name, it refers to the one that was dropped last.
 type DroppedName struct {
-	ID    registry.ID // zero: by Ident
+	ID    registry.ID // if zero, Ident counts
 	Ident moorage.Identifier
 	// Kind is access.Table or access.View. The zero value means either.
 	Kind access.Kind
@@ -50,12 +48,12 @@ func (n DroppedName) check() error {
 	return n.Ident.Validate()
 }
 
-// isOf reports whether n means objects of the pointer's kind.
+// isOf reports whether n can refer to an object of the pointer's kind.
 func (n DroppedName) isOf(pointer registry.Pointer) bool {
 	return n.Kind == access.Server || (n.Kind == access.View) == pointer.View
 }
 
-// none returns the error for a caller that finds nothing of the name n.
+// none returns the error if no visible object has the name n.
 func (n DroppedName) none() error {
 	what := "table or view"
 	if n.Kind != access.Server {
@@ -67,13 +65,13 @@ func (n DroppedName) none() error {
 	return moorage.Errorf(moorage.KindNotFound, "There is no dropped %s with the id %s", what, n.ID)
 }
 
-// droppedPointer is a dropped table or view, with its containers as far as they still exist. It may
-// also be live or gone: the caller looks at the state of the record.
+// droppedPointer is a dropped table or view, with its containers that still exist. The object may
+// also be live or gone: the code that uses it checks the state of the record.
 type droppedPointer struct {
 	record  registry.Record
 	pointer registry.Pointer
 	above   []access.Object
-	kept    []registry.Condition // for a change that protection refuses: see unprotectedDropped
+	kept    []registry.Condition // for changes that protection can refuse: see unprotectedDropped
 }
 
 // found returns d in the form that an access decision needs.
@@ -84,7 +82,7 @@ func (d droppedPointer) found() *directory.Found {
 // droppedByID returns the pointer with the id of name, whatever its state, if the caller has the
 // privileges asked on it.
 //
-// Errors: KindNotFound, hidden if the caller does not see the object; KindForbidden.
+// Errors: KindNotFound, also if the object is hidden from the caller; KindForbidden.
 func (p *parts) droppedByID(ctx context.Context, by directory.Asker, asked access.Privileges, name DroppedName) (
 	d droppedPointer, err error) {
 	records, err := p.ledger.Get(ctx, registry.PointerKey(name.ID))
@@ -116,11 +114,12 @@ func (p *parts) droppedOf(ctx context.Context, record registry.Record) (d droppe
 	return d, err
 }
 
-// namesakesMax bounds how many dropped objects of one name a look by name reads.
+// namesakesMax is the maximum number of dropped objects of one name that a search by name reads.
 const namesakesMax = 1000
 
-// resolveDropped sets the id of a name without one. It is the object of that name that was dropped
-// last, and that the caller sees. Without such an object it is the live table or view of that name.
+// resolveDropped sets the ID in a DroppedName without one. It chooses the object of that name that
+// was dropped last and is visible to the caller. If there is none, it chooses the live table or
+// view of that name.
 //
 // Errors: KindNotFound, KindNoSuchWarehouse.
 func (p *parts) resolveDropped(ctx context.Context, by directory.Asker, name DroppedName) (DroppedName, error) {
@@ -137,7 +136,7 @@ func (p *parts) resolveDropped(ctx context.Context, by directory.Asker, name Dro
 	err = p.ledger.Scan(ctx, registry.TableDropped, prefix, "", func(record registry.Record) (bool, error) {
 		looked++
 		value, err := registry.Decode[registry.Dropped](record)
-		if err != nil || record.State != registry.StateDropped { // a damaged record is only a hint lost
+		if err != nil || record.State != registry.StateDropped { // losing a damaged record costs only a hint
 			return looked < namesakesMax, nil
 		}
 		found, err := p.standing(ctx, record.Key, value.ID)
@@ -164,9 +163,9 @@ func (p *parts) resolveDropped(ctx context.Context, by directory.Asker, name Dro
 	return name, err
 }
 
-// standing returns id if the pointer with it is dropped and belongs to the dropped record with this
-// key. Otherwise it returns zero: a node of version 0.1.0 restored or ended the pointer, and left
-// the record.
+// standing returns id if the pointer with that ID is dropped and belongs to the dropped record with
+// this key. Otherwise it returns zero: then a node of version 0.1.0 has restored or ended the
+// pointer, and left the record.
 func (p *parts) standing(ctx context.Context, key registry.Key, id registry.ID) (registry.ID, error) {
 	records, err := p.ledger.Get(ctx, registry.PointerKey(id))
 	if err != nil {
@@ -182,7 +181,8 @@ func (p *parts) standing(ctx context.Context, key registry.Key, id registry.ID) 
 // seesDropped returns the privilege that a caller needs to learn about a dropped object.
 func seesDropped() access.Privileges { return gate.ListDropped.Needs(gate.OfDropped, gate.Always) }
 
-// liveOf returns the id of the live table or view called name, or zero if the caller sees none.
+// liveOf returns the id of the live table or view called name, or zero if none is visible to the
+// caller.
 func (p *parts) liveOf(ctx context.Context, by directory.Asker, name DroppedName) (registry.ID, error) {
 	for _, of := range []*directory.Kind{directory.Table(), directory.View()} {
 		if !name.isOf(registry.Pointer{View: of == directory.View()}) {
@@ -203,8 +203,9 @@ func (p *parts) liveOf(ctx context.Context, by directory.Asker, name DroppedName
 	return registry.ID{}, nil
 }
 
-// endedError returns the error for a name whose objects cannot come back. If the caller may know
-// it, the error says how the last object of that name ended, and how its files can be registered.
+// endedError returns the error for a name whose objects cannot be restored. If the caller may know
+// about the last of these objects, the error says how it ended, and how its files can be
+// registered.
 func (p *parts) endedError(ctx context.Context, by directory.Asker, name DroppedName) error {
 	none := name.none()
 	if name.Ident.Name == "" {
@@ -253,7 +254,7 @@ func (p *parts) endedError(ctx context.Context, by directory.Asker, name Dropped
 	return moorage.Errorf(moorage.KindNotFound, "%s", text)
 }
 
-// endedHow describes the end of an object, after "it".
+// endedHow describes how an object ended. The text continues a sentence that begins with "it".
 func endedHow(ended registry.Dropped) string {
 	how := "ended"
 	switch ended.How {
@@ -279,11 +280,11 @@ func endedHow(ended registry.Dropped) string {
 	return text
 }
 
-// droppedSlack is how much the clocks of the nodes and of the store may differ.
+// droppedSlack is the assumed maximum difference between the clocks of the nodes and of the store.
 const droppedSlack = time.Minute
 
-// aboveEnded returns the containers that an object had when it was dropped, as far as they still
-// exist. A container that may be younger than the drop does not count: another one had its name.
+// aboveEnded returns the containers of an object at the time of its drop, if they still exist. A
+// container that may be younger than the drop does not count, because an earlier one had its name.
 func (p *parts) aboveEnded(ctx context.Context, ended registry.Dropped) ([]access.Object, error) {
 	namespace := ended.Ident.Namespace
 	path, err := p.directory.Path(ctx, ended.Ident.Warehouse, namespace)
@@ -296,8 +297,8 @@ func (p *parts) aboveEnded(ctx context.Context, ended registry.Dropped) ([]acces
 	return nil, err
 }
 
-// fileOfEnded returns the metadata file that an ended table or view had at its drop, as long as the
-// log has that drop. Otherwise it is empty.
+// fileOfEnded returns the metadata file of an ended table or view at the time of its drop. It
+// returns "" if the log no longer has the drop.
 func (p *parts) fileOfEnded(ctx context.Context, ended registry.Dropped) (string, error) {
 	if ended.Change.IsZero() {
 		return "", nil

@@ -18,49 +18,50 @@ import (
 
 // Bounds of one page of dropped objects.
 const (
-	// droppedLookedMin and droppedLookedTimes bound the records that a page looks at. It may leave
-	// out some of them. It looks at droppedLookedTimes for each row, and at least at
-	// droppedLookedMin.
+	// Not every record becomes a row. A page looks at up to droppedLookedTimes records for each row
+	// that it may return, but always at up to droppedLookedMin records.
 	droppedLookedMin, droppedLookedTimes = 1000, 10
-	// droppedReadMin is how many records are read at once for few rows.
+	// droppedReadMin is the minimum number of records that are read at once, even if few rows are
+	// wanted.
 	droppedReadMin = 100
-	// droppedStatsMax bounds the metadata files whose existence a list by name checks.
+	// droppedStatsMax is the maximum number of metadata files that a list by name checks for
+	// existence.
 	droppedStatsMax = 10
 	// droppedStatPatience bounds how long a list waits for one such check.
 	droppedStatPatience = 2 * time.Second
 )
 
-// UndropYes is DroppedRow.Undrop of an object that can come back.
+// UndropYes is the value of DroppedRow.Undrop for an object that can be restored.
 const UndropYes = "yes"
 
 // DroppedListing selects dropped objects.
 type DroppedListing struct {
 	Warehouse string
 	Namespace moorage.Namespace // empty for the whole warehouse
-	Recursive bool              // also what was in namespaces below Namespace
-	Name      string            // the last name; empty for all. It needs a Namespace
-	Ended     bool              // also what has ended for good, as long as the log has it
+	Recursive bool              // include objects from namespaces below Namespace
+	Name      string            // the last name; empty for all names. It requires a Namespace
+	Ended     bool              // include objects that have ended for good, if the log still has them
 	ID        registry.ID       // only the dropped object with this id; zero for all
 }
 
 // DroppedRow is a dropped object in a list.
 type DroppedRow struct {
 	ID    registry.ID
-	Kind  string // registry.ItemTable, ItemView, or ItemNamespace of a namespace, which has ended
+	Kind  string // registry.ItemTable, ItemView, or for an ended namespace ItemNamespace
 	Ident moorage.Identifier
 	UUID  string
 	State registry.State // StateDropped, StatePurging or StateEnded
 	At    time.Time      // of the drop, by the store's clock
-	By    string         // the caller of the drop; empty if it is not known
-	// Change is the change that dropped it. It is zero if it is not known.
+	By    string         // the caller of the drop; empty if unknown
+	// Change is the change that dropped the object. It is zero if unknown.
 	Change registry.ID
-	// EndsAt is when the object can no longer come back, by the store's clock. It is zero for an
-	// object that cannot come back now.
+	// EndsAt is the time, by the store's clock, after which the object can no longer be restored.
+	// It is zero if the object cannot be restored now.
 	EndsAt           time.Time
 	Purge            string // history.PurgeNone or another constant of its group
 	MetadataLocation string // empty for an object that has ended
 	Summary          *registry.Summary
-	// Undrop is UndropYes, or one sentence with the reason why the object cannot come back.
+	// Undrop is UndropYes, or one sentence that says why the object cannot be restored.
 	Undrop string
 	// Ended, How and EndedBy are as in registry.Dropped.
 	Ended        time.Time
@@ -68,9 +69,9 @@ type DroppedRow struct {
 }
 
 // List returns a page of the dropped objects that the caller may describe, by namespace and name,
-// the latest drop of a name first. A page can be short, or empty, and not the last. next is the
-// After of the next page, empty if this is the last one. A list by name also checks that the
-// metadata files exist.
+// and for equal names latest drop first. A page can be short or empty without being the last. To
+// get the next page, pass next as page.After. next is empty on the last page. A list by name also
+// checks that the metadata files exist.
 //
 // Errors: KindBadRequest, KindNoSuchWarehouse, KindUnavailable.
 func (d Dropped) List(ctx context.Context, of DroppedListing, page moorage.Page) (
@@ -109,10 +110,10 @@ type droppedPage struct {
 	of   DroppedListing
 	who  *access.Who        // nil if the caller sees everything
 	made map[access.ID]bool // the containers in which the caller created an object
-	// paths caches the namespaces that the page has met, as far as they exist.
+	// paths caches the paths of namespaces that occurred on the page. Each has the existing part.
 	paths map[string]*directory.Path
 	rows  []DroppedRow
-	keys  []string // of the record of each row
+	keys  []string // the key of each row's record
 }
 
 // prefix returns the prefix of the records that a list selects.
@@ -127,7 +128,7 @@ func (l DroppedListing) prefix(warehouse registry.ID) string {
 }
 
 // pageOfDropped returns the page of a list that begins at page.After. It reads records until the
-// page is full, or until it has looked at as many as it may.
+// page is full, or until it has looked at the maximum number of records.
 func (c *Catalog) pageOfDropped(ctx context.Context, warehouse registry.Warehouse, of DroppedListing,
 	page moorage.Page) (rows []DroppedRow, next string, err error) {
 	p := &droppedPage{parts: c.parts, of: of, paths: make(map[string]*directory.Path)}
@@ -159,7 +160,7 @@ func (c *Catalog) pageOfDropped(ctx context.Context, warehouse registry.Warehous
 	}
 	lookedMax := max(droppedLookedMin, droppedLookedTimes*page.Limit)
 	for looked := 0; ; {
-		// Most records can be of no row, so few rows are no reason to read few records.
+		// Most records may yield no row, so wanting few rows is no reason to read few records.
 		limit := min(max(page.Limit-len(p.rows), droppedReadMin), lookedMax-looked, registry.ListLimitMax)
 		records, err := c.ledger.List(ctx, registry.TableDropped, prefix, after, limit)
 		if err != nil {
@@ -191,8 +192,8 @@ func (c *Catalog) pageOfDropped(ctx context.Context, warehouse registry.Warehous
 // not taken for a name with this prefix. See browse.openMark.
 const openMark = gate.SealedMark + "dropped:"
 
-// keyOfDropped returns the id of the key of the dropped record of the pointer called id. It is
-// empty if there is no such dropped pointer, or if the id does not begin with prefix.
+// keyOfDropped returns the ID in the key of the dropped record for pointer id. It returns "" if
+// there is no such dropped pointer, or if the ID does not begin with prefix.
 func (p *parts) keyOfDropped(ctx context.Context, prefix string, id registry.ID) (string, error) {
 	records, err := p.ledger.Get(ctx, registry.PointerKey(id))
 	if err != nil || !records[0].State.IsDropped() {
@@ -209,8 +210,8 @@ func (p *parts) keyOfDropped(ctx context.Context, prefix string, id registry.ID)
 	return key, nil
 }
 
-// add adds the rows of records. A record whose pointer is not dropped, or was dropped at another
-// time, has none: a node of version 0.1.0 left it.
+// add adds the rows of records. A record gets no row if its pointer is not dropped, or was dropped
+// at another time: a node of version 0.1.0 left such a record.
 func (p *droppedPage) add(ctx context.Context, records []registry.Record) error {
 	var values []registry.Dropped
 	var kept []registry.Record
@@ -254,8 +255,8 @@ func (p *droppedPage) add(ctx context.Context, records []registry.Record) error 
 	return err
 }
 
-// addEnded adds the row of an object that has ended, if the caller may describe it. The nearest
-// container that is left decides. key is the key of its record.
+// addEnded adds the row of an object that has ended, if the caller may describe it. What counts is
+// the nearest container that still exists. key is the key of its record.
 func (p *droppedPage) addEnded(ctx context.Context, key registry.Key, value registry.Dropped) error {
 	if p.who != nil {
 		path, err := p.path(ctx, value.Ident.Warehouse, value.Ident.Namespace)
@@ -273,7 +274,7 @@ func (p *droppedPage) addEnded(ctx context.Context, key registry.Key, value regi
 }
 
 // dropped returns the dropped object of a pointer record. shown is false if the dropped record with
-// this key is not the pointer's, or if the caller may not describe the object.
+// this key does not belong to the pointer, or if the caller may not describe the object.
 func (p *droppedPage) dropped(ctx context.Context, key registry.Key, record registry.Record) (
 	d droppedPointer, shown bool, err error) {
 	d.record = record
@@ -285,17 +286,17 @@ func (p *droppedPage) dropped(ctx context.Context, key registry.Key, record regi
 	if err != nil {
 		return d, false, err
 	}
-	if d.above = path.Above(); path.ID() != d.pointer.NamespaceID { // as directory.AboveOf
+	if d.above = path.Above(); path.ID() != d.pointer.NamespaceID { // like directory.AboveOf
 		d.above = d.above[len(d.above)-1:]
 	}
 	return d, p.describes(append([]access.Object{directory.ObjectOf(d.pointer)}, d.above...)), nil
 }
 
-// describes reports whether the caller may describe an object, which comes with its containers.
-func (p *droppedPage) describes(path []access.Object) bool { return p.may(path, seesDropped()) }
+// describes reports whether the caller may describe the object at path.
+func (p *droppedPage) describes(path []access.Object) bool { return p.allows(path, seesDropped()) }
 
-// may reports whether the caller has a privilege on an object, which comes with its containers.
-func (p *droppedPage) may(path []access.Object, asked access.Privileges) bool {
+// allows reports whether the caller has a privilege on the object at path.
+func (p *droppedPage) allows(path []access.Object, asked access.Privileges) bool {
 	if p.who == nil {
 		return true
 	}
@@ -305,7 +306,7 @@ func (p *droppedPage) may(path []access.Object, asked access.Privileges) bool {
 	return p.who.Decide(path, asked).Outcome == access.Allow
 }
 
-// path returns the path to a namespace as far as it exists.
+// path returns the existing part of the path to a namespace.
 func (p *droppedPage) path(ctx context.Context, warehouse string, namespace moorage.Namespace) (
 	*directory.Path, error) {
 	key := strings.Join(namespace, "\x00")
@@ -335,9 +336,9 @@ func (p *droppedPage) rowOf(value registry.Dropped, d droppedPointer) DroppedRow
 	return row
 }
 
-// whyNot returns, for each dropped object, UndropYes or why it cannot come back. That another
-// object has its name or its location shows only to callers who may create objects in the
-// namespace, because a create would tell them.
+// whyNot returns, for each dropped object, UndropYes or the reason why it cannot be restored. Only
+// callers with the right to create objects in the namespace learn that another object has its name
+// or location. They could find that out by a create anyway.
 func (p *droppedPage) whyNot(ctx context.Context, dropped []droppedPointer) ([]string, error) {
 	why := make([]string, len(dropped))
 	var keys []registry.Key
@@ -357,13 +358,13 @@ func (p *droppedPage) whyNot(ctx context.Context, dropped []droppedPointer) ([]s
 			continue
 		case path.Depth() < len(d.pointer.Namespace):
 			why[i] = "Its namespace is gone: make the namespace, or choose another name."
-		case !p.may(path.Above(), gate.Undrop.Needs(gate.OfContainer, gate.Always)):
+		case !p.allows(path.Above(), gate.Undrop.Needs(gate.OfContainer, gate.Always)):
 			continue
 		default:
 			keys, of = append(keys, registry.EntryKey(path.ID(), d.pointer.Name)), append(of, i)
 		}
 		claimed := d.pointer.Claims
-		if p.of.Name == "" { // many rows: look only at the present location
+		if p.of.Name == "" { // for many rows, check only the present location
 			claimed = claimed[max(0, len(claimed)-1):]
 		}
 		for _, location := range claimed {
@@ -392,8 +393,9 @@ func (p *droppedPage) whyNot(ctx context.Context, dropped []droppedPointer) ([]s
 	return why, nil
 }
 
-// whyTaken returns why the dropped pointer with an id cannot come back, by the record of its name
-// or of one of its locations. It is empty if the record is no reason.
+// whyTaken returns why record prevents the restoration of the dropped pointer id. record belongs to
+// the pointer's name or to one of its locations. The result is empty if the record prevents
+// nothing.
 func whyTaken(record registry.Record, id registry.ID) string {
 	switch {
 	case !record.Exists():
@@ -408,7 +410,7 @@ func whyTaken(record registry.Record, id registry.ID) string {
 	return ""
 }
 
-// isFileGone reports whether the metadata file of a dropped object certainly does not exist.
+// isFileGone reports whether a dropped object's metadata file is certainly missing.
 func (p *droppedPage) isFileGone(ctx context.Context, pointer registry.Pointer) bool {
 	path, err := p.path(ctx, pointer.Warehouse, pointer.Namespace)
 	if err != nil {

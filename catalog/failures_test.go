@@ -17,8 +17,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// Some faults of an update, a schema or a name show only in the middle of the work. Such a request
-// is refused with the fault, and changes nothing.
+// Some mistakes in an update, a schema or a name show only in the middle of the work. The request
+// is then refused with that mistake, and changes nothing.
 func TestRefusedInTheMidst(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -76,11 +76,11 @@ func (r *fewRandom) Read(p []byte) (int, error) {
 	return r.inner.Read(p)
 }
 
-// A mutation that cannot draw one of its ids changes nothing, and says so.
+// A mutation that fails to draw one of its random IDs changes nothing, and its error says so.
 func TestMutationsWithoutChance(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {
-		if m.operation == gate.Purge || m.operation == gate.EndWindow { // workers' rounds: they note the error and come again
+		if m.operation == gate.Purge || m.operation == gate.EndWindow { // a worker logs the error and tries again later
 			continue
 		}
 		t.Run(string(m.operation), func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestMutationsWithoutChance(t *testing.T) {
 	}
 }
 
-// A call that only reads, or stages, answers with every error of the store. That holds whether or
-// not the node knows the way to the namespace.
+// A call that only reads or stages returns every error of the store, whether or not the node has
+// cached the path to the namespace.
 func TestReadersAreToldOfTheStore(t *testing.T) {
 	t.Parallel()
 	ns := moorage.Namespace{"ns"}
@@ -161,8 +161,8 @@ func TestReadersAreToldOfTheStore(t *testing.T) {
 	}
 }
 
-// The drop of a namespace that was made long ago does not count as a drop that died. Creators wait,
-// and then give up.
+// A drop in progress is not taken for dead because its namespace is old. Creators wait for it, and
+// then give up.
 func TestDropOfAnOldNamespaceIsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestDropOfAnOldNamespaceIsUnderWay(t *testing.T) {
 	})
 }
 
-// betweenStore calls between, once, before the n-th Apply from then on.
+// Once armed, betweenStore calls between one time, before the n-th Apply.
 type betweenStore struct {
 	registry.Store
 	n       int
@@ -192,7 +192,7 @@ func (s *betweenStore) Apply(ctx context.Context, batch registry.Batch) ([]regis
 	return s.Store.Apply(ctx, batch)
 }
 
-// A blocker that changes while Retry takes it away is looked at again. It is gone once Retry
+// If a blocker changes while Retry removes it, Retry reads it again. The blocker is gone when Retry
 // returns.
 func TestRetryOfABlockerThatChanges(t *testing.T) {
 	t.Parallel()
@@ -213,7 +213,7 @@ func TestRetryOfABlockerThatChanges(t *testing.T) {
 	}
 }
 
-// Properties that are as they were asked to be are no change.
+// Setting properties to their present values changes nothing.
 func TestPropertiesThatAreSoAlready(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

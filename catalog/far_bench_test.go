@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// farDelay is how much longer each request to a storage takes in the benchmarks.
+	// farDelay is the added latency of each request to a storage in the benchmarks.
 	farDelay = 20 * time.Millisecond
-	// farTables are many enough for no two clients of a benchmark to meet at one.
+	// farTables is large enough that no two clients of a benchmark use the same table.
 	farTables = 128
 )
 
-// farBench is a catalog whose records are on this disk, and whose files are on a far S3 server.
+// farBench is a catalog with its records on the local disk and its files on a distant S3 server.
 type farBench struct {
 	*catalogkit.Fixture
 	far    *fakecloud.Far
-	way    fakecloud.Way // of the requests while the clock runs
+	way    fakecloud.Way // the delays of requests while the benchmark's timer runs
 	store  storage.Store
 	root   string
 	tables []*catalog.Table
@@ -62,10 +62,10 @@ func (f *farBench) table(n int64) moorage.Identifier {
 	return farIdent(fmt.Sprintf("t%d", n%farTables))
 }
 
-// farOperation is what a benchmark measures.
+// farOperation is an operation to measure.
 type farOperation struct {
 	name string
-	cold bool // no document stays in memory
+	cold bool // without a cache of documents
 	do   func(f *farBench, n int64) error
 }
 
@@ -107,9 +107,9 @@ func (o farOperation) configure(config *catalog.Config) {
 	}
 }
 
-// BenchmarkFar is operations on an S3 server each of whose requests takes farDelay longer. Compare
-// commit and create with put, a bare write of a metadata file, and load and cold with get, a bare
-// read of one. requests/op are the requests to the server.
+// BenchmarkFar measures operations on an S3 server with farDelay added to each request. Compare
+// commit and create with put, a bare write of a metadata file. Compare load and cold with get, a
+// bare read of a metadata file. requests/op is the number of requests to the server.
 func BenchmarkFar(b *testing.B) {
 	for _, operation := range farOperations {
 		for _, clients := range clientCounts {
@@ -121,14 +121,14 @@ func BenchmarkFar(b *testing.B) {
 	}
 }
 
-// BenchmarkFarSlow is operations of 8 clients on such a server when one request of 100 takes a
-// second. hedged writes a metadata file again if that takes too long. p99-ms and p999-ms are how
-// long an operation takes.
+// BenchmarkFarSlow measures operations of 8 clients on such a server when one in 100 requests takes
+// a second. hedged writes a metadata file a second time if the first write takes too long. p99-ms
+// and p999-ms are percentiles of an operation's duration.
 func BenchmarkFarSlow(b *testing.B) {
 	const clients = 8
 	for _, operation := range farOperations {
 		if operation.name == "put" || operation.name == "get" || operation.name == "load" {
-			continue // they have no metadata file to write, or ask the server for nothing
+			continue // they write no metadata file, or send no request
 		}
 		for _, hedged := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/hedged=%t", operation.name, hedged), func(b *testing.B) {

@@ -18,7 +18,7 @@ type Files interface {
 	// it may not read the table, or if no credential is possible for the table.
 	//
 	// Errors: KindUnavailable if the storage issues no credentials now, KindTooManyRequests if too
-	// many were requested. The table is unchanged.
+	// many were requested. The table stays unchanged.
 	Delegate(ctx context.Context, table *Table, asked []vending.Delegation) (vending.Delegated, error)
 	// LoadCredentials returns new credentials for the files of a table, for a client that had
 	// credentials before. staged is the value of Delegated.Staged that the client got with them.

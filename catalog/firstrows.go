@@ -16,9 +16,9 @@ import (
 type RowsRequest struct {
 	rows.Request
 
-	// Ref is the branch or tag that is read. Empty: main.
+	// Ref is the branch or tag to read. The default is main.
 	Ref string
-	// Snapshot is the id of the snapshot that is read instead of Ref. It may be nil.
+	// Snapshot is the ID of the snapshot to read. If it is nil, Ref counts.
 	Snapshot *int64
 }
 

@@ -16,8 +16,8 @@ const PropLocation = "location"
 // registry.KeyBytesMax.
 const defaultFolderBytesMax = 1024
 
-// folderOf returns the folder for the tables and views of a namespace. path has the levels of ns
-// that exist. The folder begins with the location of the nearest namespace that has one, or of the
+// folderOf returns the folder for the tables and views of a namespace. path has the existing levels
+// of ns. The folder begins with the location of the nearest namespace that has one, or of the
 // warehouse. A folder for each level below that namespace follows. These folders are omitted if the
 // result would be longer than defaultFolderBytesMax.
 func folderOf(path *directory.Path, ns moorage.Namespace) string {
@@ -33,7 +33,7 @@ func folderOf(path *directory.Path, ns moorage.Namespace) string {
 }
 
 // checkNamespaceLocation checks the location in the properties of a namespace. It returns
-// KindBadRequest if no table of the warehouse could have such a location. The path leads to the
+// KindBadRequest if no table of the warehouse could have such a location. path is the path to the
 // namespace.
 func (p *parts) checkNamespaceLocation(path *directory.Path, properties map[string]string) error {
 	location, set := properties[PropLocation]

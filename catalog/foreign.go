@@ -75,7 +75,7 @@ func (p *parts) mayName(ctx context.Context, by directory.Asker, warehouse strin
 	return nil
 }
 
-// mayNameOne does the same as mayName for one place.
+// mayNameOne is mayName for one place.
 func (p *parts) mayNameOne(ctx context.Context, by directory.Asker, warehouse string, pointer registry.ID,
 	place storage.Location) error {
 	keys := []registry.Key{registry.LocationKey(place.String())}

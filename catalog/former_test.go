@@ -9,16 +9,16 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A register of a file that the expiry is about to delete, because it left the metadata log long
-// ago, is refused or finds its file.
+// A file that left the metadata log long ago is about to be deleted by expiry. A concurrent
+// register of it is refused, or finds the file.
 func TestRegisterRacesWithTrimFormer(t *testing.T) {
 	t.Parallel()
 	const kept = time.Hour
 	for _, row := range []struct {
 		name string
-		// applies happens before the Apply, and deletes during the first deletion.
+		// applies is called before the Apply, and deletes during the first deletion.
 		applies, deletes func(f *catalogkit.Fixture, register func() error)
-		left             int // of the four files that are old enough
+		left             int // number of files left of the four old ones
 	}{
 		{"before the Apply", func(f *catalogkit.Fixture, register func() error) { must(f.T, register()) }, nil, 4},
 		{"a commit before the Apply", func(f *catalogkit.Fixture, _ func() error) { f.MetadataFiles("t", 1) }, nil, 0},
@@ -45,7 +45,7 @@ func TestRegisterRacesWithTrimFormer(t *testing.T) {
 			must(t, err)
 			files = append(files, short.MetadataLocation)
 			for range 5 {
-				f.Clock.Advance(2 * time.Second) // a register of the last ones is not to be refused
+				f.Clock.Advance(2 * time.Second) // so a register of the last files is not refused
 				files = append(files, f.MetadataFiles("t", 1)...)
 			}
 			f.Clock.Advance(2 * kept)

@@ -20,15 +20,15 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// write is what happens to the write of one file.
+// write is the fate of the write of one file.
 type write struct {
-	after time.Duration // it reaches the storage
-	fails bool          // it is there, and the caller hears an error
-	away  bool          // it is not there, and the caller hears an error
+	after time.Duration // when it reaches the storage
+	fails bool          // the file is written, and the caller gets an error
+	away  bool          // the file is not written, and the caller gets an error
 }
 
-// slowWrites is what happens to the next writes, in the order in which they begin. The others take
-// no time.
+// slowWrites is a queue of fates for the next writes, in the order in which they begin. Further
+// writes take no time.
 type slowWrites struct {
 	mu    sync.Mutex // guards the fields; a leaf
 	next  []write
@@ -100,7 +100,7 @@ func inHedgedBubble(t *testing.T, body func(f *catalogkit.Fixture, slow *slowWri
 	})
 }
 
-// locations returns the files that there are, in byte order.
+// locations returns the existing files, in byte order.
 func locations(c *catalogkit.FileCount) []string {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -112,7 +112,7 @@ func locations(c *catalogkit.FileCount) []string {
 	return there
 }
 
-// namedFiles returns the metadata files that the table "t" names, in byte order.
+// namedFiles returns the metadata files named by the table "t", in byte order.
 func namedFiles(n *catalogkit.Instance, ctx context.Context, t testing.TB) []string {
 	t.Helper()
 	table, err := n.LoadTable(ctx, ident("t"))
@@ -126,8 +126,8 @@ func namedFiles(n *catalogkit.Instance, ctx context.Context, t testing.TB) []str
 }
 
 // A write that takes unusually long is repeated under another name. The commit is answered as soon
-// as one of the two files is there, and names that one. The other is deleted after its write has
-// ended, also if that fails. In the end there are the files that the table names, and no other.
+// as one of the two files is written, and uses that file. The other file is deleted after its write
+// has ended, even if the write fails. In the end, exactly the files named by the table exist.
 func TestHedge(t *testing.T) {
 	const usual, long, longer = 10 * time.Millisecond, 400 * time.Millisecond, 2 * time.Second
 	const hedged = 150 * time.Millisecond // when the second write begins
@@ -174,7 +174,7 @@ func TestHedge(t *testing.T) {
 	}
 }
 
-// Nothing is deleted before the write that was overtaken has ended.
+// Nothing is deleted before the overtaken write has ended.
 func TestHedgeDeletesLate(t *testing.T) {
 	var deletes catalogkit.Hook
 	inHedgedBubble(t, func(f *catalogkit.Fixture, slow *slowWrites, _ *catalogkit.FileCount) {
@@ -216,7 +216,7 @@ func TestHedgeOfALostCommit(t *testing.T) {
 	}, func(config *catalog.Config) { config.Store = &hookedApplies{config.Store, &applies} })
 }
 
-// hookedApplies runs a hook before an Apply that follows one.
+// hookedApplies calls a hook before an Apply that follows another Apply.
 type hookedApplies struct {
 	registry.Store
 	hook *catalogkit.Hook
@@ -227,7 +227,7 @@ func (s *hookedApplies) Apply(ctx context.Context, batch registry.Batch) ([]regi
 	return s.Store.Apply(ctx, batch)
 }
 
-// What is usual follows from the latest writes: three times their median is waited for.
+// The usual duration is learned from the latest writes: a commit waits three times their median.
 func TestHedgeLearnsWhatIsUsual(t *testing.T) {
 	const usual = 100 * time.Millisecond
 	inHedgedBubble(t, func(f *catalogkit.Fixture, slow *slowWrites, _ *catalogkit.FileCount) {
@@ -247,8 +247,7 @@ func TestHedgeLearnsWhatIsUsual(t *testing.T) {
 	}, func(config *catalog.Config) { config.Now = time.Now })
 }
 
-// At most 16 writes are repeated at a time: a storage that has too much to do does not get twice of
-// it.
+// At most 16 writes are repeated at a time, so the load on an overloaded storage does not double.
 func TestHedgesAreBounded(t *testing.T) {
 	inHedgedBubble(t, func(f *catalogkit.Fixture, slow *slowWrites, _ *catalogkit.FileCount) {
 		const tables = 20
@@ -271,7 +270,7 @@ func TestHedgesAreBounded(t *testing.T) {
 	})
 }
 
-// Close gives up a write that was overtaken. After it nothing is repeated.
+// Close cancels an overtaken write. After Close, no write is repeated.
 func TestHedgeStops(t *testing.T) {
 	inHedgedBubble(t, func(f *catalogkit.Fixture, slow *slowWrites, files *catalogkit.FileCount) {
 		slow.plan(write{after: time.Hour}, write{})
@@ -296,9 +295,9 @@ func TestHedgeStops(t *testing.T) {
 	})
 }
 
-// For k = 0, 1, 2 …: a fault meets the k-th port call of a commit whose write is repeated, and of
-// what goes on behind its answer. Each file that the table names is there after it. A file that it
-// does not name may be left by a fault, but never without one.
+// For k = 0, 1, 2 …: a commit repeats its write, and a fault hits the k-th port call of the commit
+// or of the work after its answer. Afterwards, each file named by the table exists. An unnamed file
+// may be left only if there was a fault.
 func TestHedgeCrashEveryCall(t *testing.T) {
 	t.Parallel()
 	for name, action := range map[string]registrytest.Action{
@@ -317,8 +316,8 @@ func TestHedgeCrashEveryCall(t *testing.T) {
 	}
 }
 
-// hedgedCrash does action to call k of a commit whose first write takes first, and its second 100
-// ms. It reports whether there was no such call.
+// hedgedCrash applies action to call k of a commit. The commit's first write takes the duration
+// first, and its second write 100 ms. It reports whether there was no such call.
 func hedgedCrash(t *testing.T, k int, action registrytest.Action, first time.Duration) (survived bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

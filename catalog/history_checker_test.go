@@ -16,8 +16,8 @@ import (
 	"moorage/testkit/histories"
 )
 
-// The workload of TestHistory runs over stores that each break one promise. The checker must
-// notice.
+// The workload of TestHistory runs over stores that each break one promise. The checker must detect
+// that.
 func TestHistoryOfBrokenStores(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -38,8 +38,8 @@ func TestHistoryOfBrokenStores(t *testing.T) {
 				random := newLockedRandom(seed)
 				clean := memoryregistry.New(random)
 				system := newHistorySystem(t, clean, historyParts{store: tt.store(clean), locks: catalogkit.NoLocks, nodes: 2, random: random})
-				// There are no drops and renames: a commit that ignores them leads names nowhere,
-				// and calls wait for that to end.
+				// There are no drops and renames: a commit that ignores them leaves names without a
+				// table, and other calls would wait for that to end.
 				size := historySize{writers: 16, commits: 40, steady: true}
 				if groups {
 					system, size.groups = forceGroups(t, system), groupHistoryGroups
@@ -57,14 +57,14 @@ func TestHistoryOfBrokenStores(t *testing.T) {
 	}
 }
 
-// carelessStore is a store in which every ETagIs of a commit holds.
+// carelessStore is a store that treats every ETagIs condition of a commit as met.
 type carelessStore struct{ registry.Store }
 
 func (s *carelessStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	if batch.Change == nil || batch.Change.Operation != string(gate.Commit) {
 		return s.Store.Apply(ctx, batch)
 	}
-	runtime.Gosched() // let others build on what this one was built on
+	runtime.Gosched() // let others build on the same version
 	var kept []registry.Condition
 	for _, condition := range batch.Conditions {
 		if condition.Kind != registry.CondETagIs {
@@ -75,7 +75,7 @@ func (s *carelessStore) Apply(ctx context.Context, batch registry.Batch) ([]regi
 	return s.Store.Apply(ctx, batch)
 }
 
-// forgetfulStore says of some commits that they happened, and does nothing.
+// forgetfulStore reports success for some commits without applying them.
 type forgetfulStore struct {
 	registry.Store
 
@@ -97,13 +97,13 @@ func (s *forgetfulStore) Apply(ctx context.Context, batch registry.Batch) ([]reg
 	return s.Store.Apply(ctx, batch)
 }
 
-// staleStore answers some reads with the version before the last that it answered.
+// staleStore answers some reads with an earlier version than it last returned.
 type staleStore struct {
 	registry.Store
 
 	mu     sync.Mutex // guards the fields below
 	count  int
-	before map[registry.Key][2]registry.Record // the last two versions that were answered
+	before map[registry.Key][2]registry.Record // the last two versions that were returned
 }
 
 func (s *staleStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {

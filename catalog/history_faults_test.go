@@ -26,7 +26,7 @@ func (f *createdFiles) all() map[string][]byte {
 	return maps.Clone(f.bodies)
 }
 
-// recordingStorage tells created of each file.
+// recordingStorage adds each new file to created.
 type recordingStorage struct {
 	storage.Store
 	created *createdFiles
@@ -48,27 +48,27 @@ func (s recordingStorage) MayBeGone(location string) bool {
 	return ok && local.MayBeGone(location)
 }
 
-// unansweredStore loses the answers of some Applies for good. A call that asks what became of them
-// gets an error of the store. Some of them happened, some never will, and some happen later.
+// unansweredStore loses the answers of some Applies for good. A call that asks for their outcome
+// gets an error. Some of them have happened, some never will, and some happen later.
 type unansweredStore struct {
 	registry.Store
 
 	mu     sync.Mutex // guards the fields below; not held over calls of Store
 	chance *rand.Rand
-	silent map[registry.Key]bool // the change records that nobody can ask for
+	silent map[registry.Key]bool // the change records that cannot be read
 	late   []registry.Batch
 	drawn  int
 }
 
-// unansweredFirst is the number of the first Apply that is never answered. A short history may draw
-// no other.
+// unansweredFirst is the number of the first Apply that is never answered. In a short history, it
+// may be the only one.
 const unansweredFirst = 20
 
 func newUnansweredStore(store registry.Store, chance *rand.Rand) *unansweredStore {
 	return &unansweredStore{Store: store, chance: chance, silent: map[registry.Key]bool{}}
 }
 
-// isSilent reports whether nobody can ask for a key.
+// isSilent reports whether reads of a key fail.
 func (s *unansweredStore) isSilent(key registry.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *unansweredStore) Apply(ctx context.Context, batch registry.Batch) ([]re
 	}
 	switch s.fate(batch) {
 	case happens:
-		_, _ = s.Store.Apply(ctx, batch) // the answer is what is lost
+		_, _ = s.Store.Apply(ctx, batch) // the answer is lost
 		return nil, registry.ErrUnknown
 	case neverHappens, happensLater:
 		return nil, registry.ErrUnknown
@@ -103,7 +103,7 @@ func (s *unansweredStore) Apply(ctx context.Context, batch registry.Batch) ([]re
 	return s.Store.Apply(ctx, batch)
 }
 
-// fate is what happens to an Apply.
+// fate is the fate of an Apply.
 type fate uint8
 
 const (
@@ -113,7 +113,7 @@ const (
 	happensLater
 )
 
-// fate draws what happens to batch, and takes it down.
+// fate draws the fate of batch, and records it.
 func (s *unansweredStore) fate(batch registry.Batch) fate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *unansweredStore) fate(batch registry.Batch) fate {
 	return drawn
 }
 
-// release lets the late writes happen, as far as they still can.
+// release lets those late writes happen that still can.
 func (s *unansweredStore) release(ctx context.Context) error {
 	s.mu.Lock()
 	late := s.late

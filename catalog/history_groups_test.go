@@ -18,16 +18,17 @@ import (
 )
 
 const (
-	// gateBehind is how many commits a gate wants to wait behind the one that it holds.
+	// gateBehind is the number of commits that should wait behind the one held at a gate.
 	gateBehind = 12
-	// gateHold is how long a gate holds a commit at most.
+	// gateHold is the maximum time that a gate holds a commit.
 	gateHold = 20 * time.Millisecond
-	// groupHistoryGroups is how many groups of names the clients share: so few that commits meet.
+	// groupHistoryGroups is the number of groups of names that the clients share. It is small, so
+	// that commits coincide.
 	groupHistoryGroups = 1
 )
 
-// turnstile counts the commits of one node that are under way at each table. It is safe for
-// concurrent use.
+// turnstile counts the commits in progress at each table on one node. It is safe for concurrent
+// use.
 type turnstile struct {
 	mu    sync.Mutex // guards the fields below; a leaf
 	under map[string]int
@@ -36,7 +37,7 @@ type turnstile struct {
 
 func newTurnstile() *turnstile { return &turnstile{under: map[string]int{}, more: make(chan struct{})} }
 
-// enter counts a commit that begins; leave that it has ended.
+// enter counts a commit that begins; leave counts its end.
 func (g *turnstile) enter(ident moorage.Identifier) (leave func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,14 +51,15 @@ func (g *turnstile) enter(ident moorage.Identifier) (leave func()) {
 	}
 }
 
-// look returns how many commits are under way, and what is closed when one more begins.
+// look returns the number of commits in progress, and a channel that is closed when another begins.
 func (g *turnstile) look(ident moorage.Identifier) (under int, more <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.under[ident.String()], g.more
 }
 
-// hold waits until enough commits wait behind so many which are being carried out.
+// hold waits until enough commits wait behind those being carried out; carried is the number of the
+// latter.
 func (g *turnstile) hold(ident moorage.Identifier, carried int) {
 	over := time.After(gateHold)
 	for {
@@ -97,7 +99,7 @@ func (n gatedNode) Commit(ctx context.Context, ident moorage.Identifier, request
 	return n.Verbs.Commit(ctx, ident, request)
 }
 
-// forceGroups gives each node of system a turnstile, so that commits meet and share versions.
+// forceGroups gives each node of system a turnstile, so that commits coincide and share versions.
 func forceGroups(t testing.TB, system *historySystem) *historySystem {
 	t.Helper()
 	for i, node := range system.nodes {
@@ -111,9 +113,9 @@ func forceGroups(t testing.TB, system *historySystem) *historySystem {
 	return system
 }
 
-// As TestHistory, with commits that share versions. On nodes by themselves and on nodes that race
-// each other, with stores that lose answers: each member's effect is in the version that it was
-// answered, and nothing else is.
+// Like TestHistory, with commits that share versions. It runs on single nodes and on nodes that
+// race each other, over stores that lose answers. A version contains the effects of exactly those
+// members that were answered with it.
 func TestHistoryOfGroups(t *testing.T) {
 	t.Parallel()
 	size := historySize{writers: 24, commits: 40 / scale.Factor, readers: 2, reads: 60, steady: true, groups: groupHistoryGroups}
@@ -135,7 +137,7 @@ func TestHistoryOfGroups(t *testing.T) {
 			t.Parallel()
 			seed := catalogkit.NewSeed(t)
 			system, size := forceGroups(t, open(t, newLockedRandom(seed))), size
-			if len(system.nodes) > 1 { // each node groups its own, and a group parts before it waits for a lock
+			if len(system.nodes) > 1 { // groups are per node, and split before waiting for a lock
 				size.writers += 8
 			}
 			history := runHistory(t.Context(), system, size, seed)
@@ -154,7 +156,7 @@ func TestHistoryOfGroups(t *testing.T) {
 	}
 }
 
-// groupShareMin is one in how many versions must have several authors.
+// At least one in groupShareMin versions must have several authors.
 const groupShareMin = 4
 
 // faultyPebbleSystem is a system of two nodes in one process over a store that loses answers.

@@ -21,20 +21,20 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// Sizes of the history: so many clients make so many requests each, and send each of them two or
-// three times at least.
+// Sizes of the history. Each client makes a number of requests, and sends each request at least two
+// or three times.
 const (
 	keyHistoryClients  = 6
 	keyHistoryRequests = 60
 	keyHistoryNames    = 3
 	keyHistorySpaces   = 2
-	keyHistorySends    = 300 // after so many 5xx something is wrong
+	keyHistorySends    = 300 // more answers of 5xx than this are a failure
 )
 
-// Clients send every request two or three times, some at once, to nodes that lose answers and
-// writes, or let them come late. The change records carry the request's id. By them what a request
-// asked for has happened once if its answer was success, and not at all if it was refused. All
-// answers of a request are alike, and stay so. Tables and views have the same names.
+// Clients send every request two or three times, some at the same time, to nodes that lose or delay
+// answers and writes. The change records contain the request's ID. According to them, a request has
+// taken effect exactly once if its answer was success, and not at all if it was refused. All
+// answers to a request are the same, also later. Tables and views share their names.
 func TestKeyHistory(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB, *lockedRandom) (clean registry.Store, nodes []registry.Store){
@@ -70,7 +70,7 @@ func TestKeyHistory(t *testing.T) {
 	}
 }
 
-// keyHistory is nodes whose stores have faults, and what they were asked and answered.
+// keyHistory has nodes over stores with faults, and the requests and answers so far.
 type keyHistory struct {
 	t     *testing.T
 	ctx   context.Context
@@ -80,13 +80,13 @@ type keyHistory struct {
 	late  []*registrytest.FaultyStore
 
 	mu        sync.Mutex // guards the fields below; a leaf
-	locations []string   // of metadata files that were answered
+	locations []string   // of metadata files in answers
 	requests  []*keyRequest
 }
 
 func newKeyHistory(t *testing.T, clean registry.Store, stores []registry.Store, random *lockedRandom) *keyHistory {
 	t.Helper()
-	// Time passes with each look at the clock, so that what a lost drop left is put back.
+	// Each read of the clock advances it, so that dead drops are undone.
 	clock := newClock()
 	now := func() time.Time {
 		clock.Advance(100 * time.Millisecond)
@@ -123,7 +123,7 @@ func (h *keyHistory) release() {
 	}
 }
 
-// keyRequest is one request with a key, and how it was answered.
+// keyRequest is one request with a key, and its answers.
 type keyRequest struct {
 	id   string
 	what string
@@ -165,7 +165,7 @@ func (r *keyRequest) send(h *keyHistory, node *catalogkit.Instance) bool {
 	return true
 }
 
-// answered takes down the location of a metadata file.
+// answered records the location of a metadata file.
 func (h *keyHistory) answered(location string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +187,7 @@ func (h *keyHistory) judge() {
 			if len(change.Group) == 0 {
 				effects[change.RequestID]++
 			}
-			for _, member := range change.Group { // one version for several requests
+			for _, member := range change.Group { // several requests share one version
 				effects[member.RequestID]++
 			}
 			return true, nil
@@ -215,7 +215,7 @@ func (h *keyHistory) judge() {
 	if total := len(h.requests); refused < total/10 || refused > total*9/10 {
 		h.t.Errorf("%d of %d requests were refused: too few, or too many, to show much", refused, total)
 	}
-	// What a drop marked that did not learn its outcome is put back by the next who meets it.
+	// A drop with an unknown outcome leaves a mark, which the next user of the namespace removes.
 	h.clock.Advance(directory.DroppingStale + time.Second)
 	for n := range keyHistorySpaces {
 		_, err := h.clean.Directory.LivePath(h.ctx, catalogkit.Warehouse, namespaceOfKeys(n))
@@ -267,7 +267,7 @@ func (c *keyClient) table() moorage.Identifier {
 	return ident(fmt.Sprintf("t%d", c.random.IntN(keyHistoryNames)))
 }
 
-// draw returns a request that changes something which no other request changes in the same way.
+// draw returns a request with a unique effect.
 func (c *keyClient) draw(id string) *keyRequest {
 	request := func(what string, run func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error)) *keyRequest {
 		return &keyRequest{id: id, what: id + ": " + what, run: run}
@@ -324,7 +324,7 @@ func (c *keyClient) draw(id string) *keyRequest {
 	}
 }
 
-// location returns that of some version of some table, or of none.
+// location returns a metadata location of some table, or one that does not exist.
 func (c *keyClient) location() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

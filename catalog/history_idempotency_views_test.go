@@ -14,7 +14,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// drawView returns what a request does to the view called name, and what to send for it.
+// drawView draws a request for the view called name. what describes its effect, and run sends it.
 func (c *keyClient) drawView(id string, name, other moorage.Identifier) (what string, run func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error)) {
 	switch c.random.IntN(10) {
 	case 0:
@@ -48,9 +48,8 @@ func (c *keyClient) drawView(id string, name, other moorage.Identifier) (what st
 	}
 }
 
-// judgeViews compares the views with what was done to them. The file that a pointer names has the
-// query of the request that made the view, and of each replace that led to it. They are in their
-// order, and there is no other.
+// judgeViews compares the views with the requests. The file named in a pointer must contain exactly
+// the queries of the create and of each replace, in their order.
 func (h *keyHistory) judgeViews() {
 	h.t.Helper()
 	want := map[string][]string{}        // the queries, by metadata location

@@ -22,21 +22,21 @@ import (
 	"moorage/testkit/scale"
 )
 
-// historySystem is what a history is made on: nodes that share a store and files.
+// historySystem is the system under test: nodes that share a store and files.
 type historySystem struct {
 	nodes []*catalogkit.Instance
-	gates []*turnstile         // one for each node; none: nothing is held
-	clean *catalogkit.Instance // over the store without its faults
+	gates []*turnstile         // one for each node; if empty, no commit is held
+	clean *catalogkit.Instance // over the store without faults
 	files *createdFiles
-	// faults tells that calls may be refused as unavailable for no reason of the client's.
+	// If faults is true, any call may fail with KindUnavailable.
 	faults bool
-	// disturb, if not nil, is called by the clients now and then: it lets late writes happen.
+	// disturb, if not nil, is called by the clients now and then, to let late writes happen.
 	disturb func(ctx context.Context) error
 }
 
 // historyParts are the parts of a system that tests vary.
 type historyParts struct {
-	store  registry.Store   // with its faults, as each node sees it
+	store  registry.Store   // with faults, as each node sees it
 	stores []registry.Store // or one for each node
 	locks  func() locks.Manager
 	nodes  int
@@ -45,8 +45,8 @@ type historyParts struct {
 	random *lockedRandom
 }
 
-// newHistorySystem returns nodes over parts. It makes the warehouse and the namespaces through
-// clean, the store without its faults.
+// newHistorySystem returns nodes over parts. It creates the warehouse and the namespaces through
+// clean, the store without faults.
 func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *historySystem {
 	t.Helper()
 	if parts.open == nil {
@@ -91,9 +91,9 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 
 func localLocks() locks.Manager { return locks.NewLocal(locks.LocalConfig{}) }
 
-// Many clients change and read a few tables at once. There is an order of all calls in which one
-// client alone could have been answered so. Every version of a table is the one before it and
-// exactly one commit.
+// Many clients change and read a few tables concurrently. The history must be linearizable: in some
+// order of all calls, a single client would get the same answers. Every version of a table consists
+// of the previous version and exactly one commit.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	small := historySize{writers: 32, commits: 40 / scale.Factor, readers: 4, reads: 60}
@@ -166,7 +166,8 @@ func faultySystemOver(t *testing.T, store registry.Store, random *lockedRandom) 
 	return system
 }
 
-// lateAnswers returns what late writes should not have been answered: they happen, or are refused.
+// lateAnswers returns the unexpected errors among the answers of late writes. A late write may
+// succeed or be refused.
 func lateAnswers(answers []error) error {
 	var failures []error
 	for _, err := range answers {
@@ -177,7 +178,7 @@ func lateAnswers(answers []error) error {
 	return errors.Join(failures...)
 }
 
-// unansweredSystem is a system of two nodes whose store never tells what became of some writes.
+// unansweredSystem is a system of two nodes. Its store never reveals the outcome of some writes.
 func unansweredSystem(t *testing.T, random *lockedRandom) *historySystem {
 	store := memoryregistry.New(random)
 	unanswered := newUnansweredStore(store, random.Rand())
@@ -192,7 +193,7 @@ func unansweredSystem(t *testing.T, random *lockedRandom) *historySystem {
 	return system
 }
 
-// diskSystem is one node with the stores that a server has.
+// diskSystem is one node with the same kinds of stores as a server.
 func diskSystem(t *testing.T, random *lockedRandom) *historySystem {
 	dir := t.TempDir()
 	store, err := pebble.Open(filepath.Join(dir, "store"), pebble.Options{Random: random})

@@ -16,12 +16,12 @@ import (
 // historyGroups is the number of groups of names in every history.
 const historyGroups = 12
 
-// historySize is how much a history does.
+// historySize is the size of a history.
 type historySize struct {
-	writers, commits int // each writer makes so many commits, and other calls between them
+	writers, commits int // the number of writers, and of commits per writer; other calls come in between
 	readers, reads   int
-	steady           bool // the tables are there from the start, and neither dropped nor renamed
-	groups           int  // of names on which they work; 0: historyGroups
+	steady           bool // the tables exist from the start, and are neither dropped nor renamed
+	groups           int  // number of groups of names; historyGroups if 0
 }
 
 func groupIdent(group, name int) moorage.Identifier {
@@ -33,7 +33,7 @@ func groupNamespace(group int) moorage.Namespace {
 	return moorage.Namespace{"group" + string(rune('a'+group))}
 }
 
-// runHistory lets clients work on system and returns what they saw, the final state of every name
+// runHistory runs clients on system and returns their history. The final state of every name comes
 // last.
 func runHistory(ctx context.Context, system *historySystem, size historySize, seed uint64) histories.History {
 	recorder := &histories.Recorder{}
@@ -81,8 +81,8 @@ func runHistory(ctx context.Context, system *historySystem, size historySize, se
 	return recorder.History()
 }
 
-// createAll makes the tables of all names through the node without faults, as the client with that
-// number.
+// createAll creates the tables of all names through the node without faults. In the history, number
+// is its client.
 func (s *historySystem) createAll(ctx context.Context, groups, number int, recorder *histories.Recorder) {
 	client := histories.NewClient(number, 0, histories.Habits{}, recorder,
 		func(call histories.Call) histories.Answer { return ask(ctx, s.clean, call) })

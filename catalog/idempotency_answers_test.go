@@ -26,15 +26,15 @@ func keyedCommit(f *catalogkit.Fixture, c *catalogkit.Instance, id string, reque
 	return outcome.Table, err
 }
 
-// An attempt that waited for its locks, lost its race or was fenced tries again. It still stores
-// its outcome.
+// An attempt that waited for its locks, lost a race or was fenced tries again. It still stores its
+// outcome.
 func TestKeyIsCarried(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		operation gate.Verb
 		run       func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error)
 		disturb   func(f *catalogkit.Fixture, losing *losingStore, hook *catalogkit.Hook) (end func())
-		others    int // changes of the same operation that others make
+		others    int // changes of the same operation by other requests
 	}{
 		"waited for locks": {gate.CreateTable, func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			table, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
@@ -94,8 +94,8 @@ func TestKeyIsCarried(t *testing.T) {
 	}
 }
 
-// A key costs a commit no call of the store. An attempt that repeats it costs as much as a commit
-// and some reads: a look whether its file is in use, the outcome and the warehouse.
+// A key adds no call of the store to a commit. A repeated attempt makes the calls of a commit and
+// some reads: of the outcome, of the warehouse, and to check whether its file is in use.
 func TestRoundTripsOfKeys(t *testing.T) {
 	t.Parallel()
 	var store *countingStore
@@ -131,9 +131,9 @@ func TestRoundTripsOfKeys(t *testing.T) {
 	}
 }
 
-// A repeated request is answered with its version of the table as it was. That holds after others
-// followed it, after a rename, and after a drop with a purge, which waits for the key. Where the
-// file of that version is gone, the answer is the last version there is.
+// A repeated request is answered with the table's version after that request. This holds after
+// later commits, after a rename, and after a drop with a purge, because the purge waits for the
+// key. If the file of that version is gone, the answer is the last version that exists.
 func TestVersionsAreAnsweredAgain(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -193,8 +193,8 @@ func TestTrimmedVersionsAreAnsweredAgain(t *testing.T) {
 	f.WantClean()
 }
 
-// A node may not see the files of a table that is there. It never answers that a commit which
-// happened has failed: clients delete what they wrote for a commit that failed.
+// A node may be unable to see the files of an existing table. Even then, it never answers that a
+// successful commit has failed, because clients delete the files of a failed commit.
 func TestAnsweredVersionWithoutFiles(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func(f *catalogkit.Fixture){
@@ -231,8 +231,8 @@ func TestAnsweredVersionOfPurgedTable(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
 }
 
-// A purge waits only for tables with a version that may have to be answered again, and for no
-// longer than needed. The drop itself answers no version.
+// A purge waits only if a version of the table may have to be returned again, and no longer than
+// needed. The answer to the drop itself contains no version.
 func TestPurgeWaitsForKeys(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -299,7 +299,7 @@ func TestPurgeWaitsForKeys(t *testing.T) {
 	}
 }
 
-// A table that comes back takes its purge with it, also while that waits.
+// Restoring a table cancels its purge, even while the purge waits for a key.
 func TestWaitingPurgeIsCalledOff(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

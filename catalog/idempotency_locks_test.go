@@ -29,11 +29,11 @@ func changeBoth(t *testing.T, ctx context.Context, c *catalogkit.Instance) error
 	return err
 }
 
-// A transaction died with its server. Its retry meets the recovery of it, which has the locks of
-// its tables. The retry must not be refused for that.
+// A transaction died with its server. Its retry runs while recovery of the transaction holds the
+// locks of its tables. The retry must not be refused because of that.
 func TestTwinOfTransactionMeetsItsRecovery(t *testing.T) {
 	t.Parallel()
-	for _, aborted := range []bool{false, true} { // whether another node's recovery was first
+	for _, aborted := range []bool{false, true} { // whether the recovery of another node was faster
 		t.Run(fmt.Sprintf("aborted %t", aborted), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestTwinOfTransactionMeetsItsRecovery(t *testing.T) {
 	}
 }
 
-// attemptPath returns what attempts with a key lock. It is the same in all stores.
+// attemptPath returns the path that attempts with a key lock. It is the same in all stores.
 func attemptPath(t *testing.T, key catalog.Key) locks.Path {
 	t.Helper()
 	f := catalogkit.New(t)
@@ -76,8 +76,8 @@ func attemptPath(t *testing.T, key catalog.Key) locks.Path {
 	return locks.Warehouse(catalogkit.Warehouse).Attempt(stored.Key.ID)
 }
 
-// A retry waits until its own dead attempt is passed over. Recovery of an earlier transaction over
-// the same tables, which waited for the same, is faster.
+// A retry waits until its own dead attempt loses its locks. Recovery of an earlier transaction over
+// the same tables has been waiting for the same locks, and gets them first.
 func TestTwinOfTransactionMeetsRecoveryLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,8 +104,8 @@ func TestTwinOfTransactionMeetsRecoveryLater(t *testing.T) {
 	})
 }
 
-// Long after a dead transaction was aborted only files of it are left, and files hold no locks.
-// Another operation has the table that is held then.
+// Long after a dead transaction was aborted, only its files are left, and files hold no locks. So
+// if a table is locked, another operation holds the lock.
 func TestTransactionBesideLeftFiles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,8 +126,8 @@ func TestTransactionBesideLeftFiles(t *testing.T) {
 	})
 }
 
-// A client goes while its transaction waits for a table that another operation holds. The wait
-// stores no refusal: what the client sends again happens.
+// A client disconnects while its transaction waits for a locked table. No refusal is stored, so the
+// repeated request succeeds.
 func TestGoneClientOfWaitingTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

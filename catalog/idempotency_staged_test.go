@@ -9,8 +9,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A staged create stores no outcome. If its key has an outcome, it is answered by that one: of
-// another request, or of a refusal of its own.
+// A staged create stores no outcome. If its key already has an outcome, that is the answer. The
+// outcome can be that of another request, or an earlier refusal of the same one.
 func TestStagedCreateOfAnsweredKey(t *testing.T) {
 	t.Parallel()
 	store := new(blindStore)
@@ -36,7 +36,7 @@ func TestStagedCreateOfAnsweredKey(t *testing.T) {
 	for range 2 {
 		must(t, stage(other))
 	}
-	store.blind.Store(true) // what became of the key cannot be read, but nothing can have
+	store.blind.Store(true) // the outcome cannot be read, but there can be none
 	catalogkit.WantKind(t, stage(other), moorage.KindUnavailable)
 	f.WantClean()
 }

@@ -31,7 +31,7 @@ func count(f *catalogkit.Fixture, operation gate.Verb) (n int) {
 	return n
 }
 
-// outcomes returns the outcomes that are stored.
+// outcomes returns the stored outcomes.
 func outcomes(f *catalogkit.Fixture) (stored []registry.Idempotency) {
 	f.T.Helper()
 	err := f.Ledger.Scan(f.Ctx, registry.TableIdempotency, "", "", func(record registry.Record) (bool, error) {
@@ -48,8 +48,8 @@ func outcomes(f *catalogkit.Fixture) (stored []registry.Idempotency) {
 // opNothing is the operation of mutations that succeed and change nothing.
 const opNothing gate.Verb = "nothing"
 
-// keyedMutations returns those mutations that a client can send with a key, and some that change
-// nothing.
+// keyedMutations returns the mutations that a client can send with a key, and some mutations that
+// change nothing.
 func keyedMutations(t testing.TB, unregistered string) []mutation {
 	var keyed []mutation
 	for _, m := range mutations(t, unregistered) {
@@ -74,8 +74,8 @@ func keyedMutations(t testing.TB, unregistered string) []mutation {
 	}, func(ctx context.Context, c *catalogkit.Instance) bool { return c.TableExists(ctx, ident("new")) == nil }})
 }
 
-// A mutation that is sent three times, the second time to another node, happens once. All its
-// answers are alike.
+// A mutation that is sent three times, the second time to another node, takes effect once. All its
+// answers are the same.
 func TestOnceEveryMutation(t *testing.T) {
 	t.Parallel()
 	for n, m := range keyedMutations(t, "") {
@@ -112,7 +112,7 @@ func TestOnceEveryMutation(t *testing.T) {
 	}
 }
 
-// What was refused stays refused, also when the reason is gone.
+// A refused request stays refused, even after the reason is gone.
 func TestOnceRefused(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -187,7 +187,7 @@ func TestOnceBinding(t *testing.T) {
 	}
 }
 
-// Staging has no effect and leaves nothing behind, nor does what the server could not do.
+// Neither a staged create nor a failed request of the server has an effect or stores an outcome.
 func TestOnceLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -220,7 +220,7 @@ func TestOnceLeavesNothing(t *testing.T) {
 	}
 }
 
-// Every refusal that is the last word is stored, with its kind and message.
+// Every final refusal is stored, with its kind and message.
 func TestOnceStoresEveryRefusal(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -238,7 +238,7 @@ func TestOnceStoresEveryRefusal(t *testing.T) {
 	}
 }
 
-// Outcomes are deleted when their keys have expired, with some grace, and not before.
+// Outcomes are deleted some time after their keys have expired, and not earlier.
 func TestOnceForgets(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -269,7 +269,7 @@ func TestOnceForgets(t *testing.T) {
 	wantStored(2)
 	f.Clock.Advance(f.KeyLife() - 30*time.Minute)
 	wantStored(2)
-	pause := f.KeyLife() / 2 // between the first that expires and the pass that deletes it
+	pause := f.KeyLife() / 2 // between the first expiry and the pass that deletes the outcome
 	f.Clock.Advance(pause)
 	wantStored(1)
 	f.Clock.Advance(30*time.Minute - pause)
@@ -278,7 +278,8 @@ func TestOnceForgets(t *testing.T) {
 	wantStored(0)
 }
 
-// A batch fails on a key that has an outcome before it fails on anything else that it requires.
+// If a key already has an outcome, the batch fails because of the key, whatever other conditions
+// fail.
 func TestOnceWinsOverOtherConditions(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

@@ -21,9 +21,9 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// twinsFixture returns a fixture and the catalogs of so many nodes over its store. stores returns
-// the store of the first node and that of the others; nil stands for one store. Nodes do not share
-// their locks.
+// twinsFixture returns a fixture and the catalogs of several nodes over its store. stores returns
+// the store of the first node and the store of the others; if it is nil, all use one store. Nodes
+// do not share their locks.
 func twinsFixture(t *testing.T, operation gate.Verb, nodes int, stores func() (first, second registry.Store)) (f *catalogkit.Fixture, catalogs []*catalogkit.Instance, unregistered string) {
 	t.Helper()
 	var second registry.Store
@@ -47,8 +47,8 @@ func twinsFixture(t *testing.T, operation gate.Verb, nodes int, stores func() (f
 	return f, catalogs, unregistered
 }
 
-// Attempts of every mutation that are made at the same time, on one node or on two, have one
-// effect. All get the same answer.
+// Concurrent attempts of a mutation, on one node or on two, take effect once. All get the same
+// answer.
 func TestConcurrentTwins(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{1, 2} {
@@ -63,7 +63,7 @@ func TestConcurrentTwins(t *testing.T) {
 	}
 }
 
-// The same over PostgreSQL, which lets attempts meet within the store.
+// The same over PostgreSQL, where attempts can collide within the store.
 func TestConcurrentTwinsPostgres(t *testing.T) {
 	t.Parallel()
 	for n, m := range keyedMutations(t, "") {
@@ -116,14 +116,14 @@ func concurrentTwins(t *testing.T, n, nodes, attempts int, stores func() (first,
 	f.WantClean()
 }
 
-// heldStore holds one Apply, which the test chooses, until it is released.
+// heldStore holds one Apply chosen by the test until it is released.
 type heldStore struct {
 	registry.Store
 
 	mu      sync.Mutex // guards hold; a leaf
 	hold    func(batch registry.Batch) bool
-	held    chan struct{} // closed when it has come
-	release chan struct{} // closed when it may go on
+	held    chan struct{} // closed when the Apply is held
+	release chan struct{} // closed when the Apply may continue
 }
 
 func (s *heldStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
@@ -140,7 +140,7 @@ func (s *heldStore) Apply(ctx context.Context, batch registry.Batch) ([]registry
 	return s.Store.Apply(ctx, batch)
 }
 
-// isOf returns a function that reports whether a batch makes operation true.
+// isOf returns a function that reports whether a batch makes operation take effect.
 func isOf(operation gate.Verb) func(registry.Batch) bool {
 	return func(batch registry.Batch) bool {
 		return batch.Change != nil && batch.Change.Operation == string(operation)
@@ -152,12 +152,12 @@ func isOutcome(batch registry.Batch) bool {
 	return batch.Change == nil && len(batch.Writes) == 1 && batch.Writes[0].Key.Table == registry.TableIdempotency
 }
 
-// twinCase is a mutation that another one is in the way of for a while.
+// twinCase is a mutation that is blocked by another one for a while.
 type twinCase struct {
 	operation gate.Verb
 	run       func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error)
-	block     func(f *catalogkit.Fixture, node *catalogkit.Instance) error // makes attempts be refused
-	unblock   func(f *catalogkit.Fixture, node *catalogkit.Instance) error // puts everything back as it was
+	block     func(f *catalogkit.Fixture, node *catalogkit.Instance) error // causes attempts to be refused
+	unblock   func(f *catalogkit.Fixture, node *catalogkit.Instance) error // restores the previous state
 	happened  func(f *catalogkit.Fixture, node *catalogkit.Instance) bool
 }
 
@@ -198,9 +198,9 @@ func twinCases(unregistered string) []twinCase {
 	}
 }
 
-// An attempt hangs before its Apply. Its retry on another node is refused, and the reason of the
-// refusal goes away. Then the first attempt goes on. It must not come true, and has the answer of
-// the retry.
+// An attempt hangs before its Apply. Its retry on another node is refused, and then the reason for
+// the refusal disappears. When the first attempt continues, it must not take effect, and it returns
+// the answer of the retry.
 func TestDelayedTwin(t *testing.T) {
 	t.Parallel()
 	for n, tc := range twinCases("") {
@@ -224,8 +224,9 @@ func TestDelayedTwin(t *testing.T) {
 	}
 }
 
-// This is the other way round. The first attempt is refused, but hangs before it has stored that,
-// and its retry comes true. Then the first attempt goes on, and has the answer of the retry.
+// The reverse of TestDelayedTwin: the first attempt is refused, but hangs before it has stored the
+// refusal, and its retry succeeds. When the first attempt continues, it returns the answer of the
+// retry.
 func TestDelayedRefusal(t *testing.T) {
 	t.Parallel()
 	for n, tc := range twinCases("") {
@@ -249,8 +250,9 @@ func TestDelayedRefusal(t *testing.T) {
 	}
 }
 
-// twinOfTransaction holds a transaction before its one Apply. again makes another attempt of it, on
-// a node that shares its locks. TestDelayedTwinOfTransaction and TestTwinOfTransactionWaits use it.
+// twinOfTransaction holds a transaction before its one Apply. again makes another attempt of the
+// transaction, on a node that shares its locks. TestDelayedTwinOfTransaction and
+// TestTwinOfTransactionWaits use twinOfTransaction.
 func twinOfTransaction(t *testing.T) (f *catalogkit.Fixture, store *heldStore, first <-chan string, again func(ctx context.Context) error) {
 	t.Helper()
 	f, store, _, _ = newHeldFixture(t, isOf(gate.Transaction))
@@ -269,8 +271,8 @@ func twinOfTransaction(t *testing.T) (f *catalogkit.Fixture, store *heldStore, f
 	}
 }
 
-// A transaction hangs before its one Apply. Its retry meets its locks, and is refused when it has
-// waited long enough. What was refused must not come true.
+// A transaction hangs before its one Apply. Its retry waits for its locks, and is refused after
+// some time. The refused transaction must not take effect later.
 func TestDelayedTwinOfTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -278,7 +280,7 @@ func TestDelayedTwinOfTransaction(t *testing.T) {
 		began := time.Now()
 		err := again(f.Ctx)
 		catalogkit.WantKind(t, err, moorage.KindCommitFailed)
-		// The locks of an attempt whose node died must become free before.
+		// The locks of a dead node's attempt must become free within that time.
 		if waited := time.Since(began); waited <= locks.SilenceMax || waited > commit.DuplicateWaitMax+time.Second {
 			t.Errorf("it waited %s, want %s", waited, commit.DuplicateWaitMax)
 		}
@@ -293,8 +295,8 @@ func TestDelayedTwinOfTransaction(t *testing.T) {
 	})
 }
 
-// A retry of a transaction that is under way on another node waits for it, and gets its answer. A
-// retry whose client goes meanwhile decides nothing.
+// If a transaction is in progress on another node, its retry waits for it and gets its answer. A
+// retry whose client disconnects in the meantime decides nothing.
 func TestTwinOfTransactionWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -343,7 +345,8 @@ func newHeldFixture(t *testing.T, hold func(registry.Batch) bool) (f *catalogkit
 	return f, store, node, unregistered
 }
 
-// sendHeld sends a mutation with a key until it is held, and returns where its answer will come.
+// sendHeld sends a mutation with a key, and waits until its Apply is held. It returns the channel
+// of the answer.
 func sendHeld(f *catalogkit.Fixture, store *heldStore, run func(context.Context, catalog.Verbs) (catalogkit.Reply, error)) <-chan string {
 	f.T.Helper()
 	answered := make(chan string, 1)
@@ -360,8 +363,7 @@ func sendHeld(f *catalogkit.Fixture, store *heldStore, run func(context.Context,
 
 var must = testkit.Must
 
-// A retry that comes to the node on which the first attempt is under way waits for it, and does
-// nothing itself.
+// A retry on the node where the first attempt is in progress waits for it, and does nothing itself.
 func TestTwinInTheProcessWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -371,7 +373,7 @@ func TestTwinInTheProcessWaits(t *testing.T) {
 			return catalogkit.Reply{Table: table}, err
 		})
 		second := make(chan string, 1)
-		before := count(f, gate.Commit) // the first attempt has not come so far
+		before := count(f, gate.Commit) // the first attempt has not got that far
 		again := func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 			table, err := c.Commit(ctx, ident("t"), catalogkit.SetProperty(t, "mine", "yes"))
 			return catalogkit.Reply{Table: table}, err
@@ -384,7 +386,7 @@ func TestTwinInTheProcessWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(f.Ctx)
 		cancel()
 		_, err := f.Once(ctx, catalogkit.KeyOf("a"), again)
-		catalogkit.WantKind(t, err, moorage.KindUnavailable) // who does not want to wait need not
+		catalogkit.WantKind(t, err, moorage.KindUnavailable) // a retry with a short deadline need not wait
 		close(store.release)
 		if a, b := <-first, <-second; a != b {
 			t.Errorf("the first is answered\n%s\nthe second\n%s", a, b)
@@ -396,8 +398,8 @@ func TestTwinInTheProcessWaits(t *testing.T) {
 	})
 }
 
-// A retry waited for another attempt. If that left nothing behind, the retry is made. If that was
-// refused for good, the retry gets the same refusal.
+// A retry waits for another attempt. If that attempt leaves no outcome, the retry is carried out.
+// If that attempt is refused for good, the retry gets the same refusal.
 func TestTwinInTheProcessWaitedForFailure(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []moorage.Kind{moorage.KindUnavailable, moorage.KindCommitFailed} {
@@ -449,7 +451,7 @@ func TestTwinInTheProcessWaitedForFailure(t *testing.T) {
 	}
 }
 
-// slowStore holds its first Get after it was armed until it is released. That Get fails with fail.
+// Once armed, slowStore holds the next Get until it is released. That Get then fails with fail.
 type slowStore struct {
 	registry.Store
 	release chan struct{}

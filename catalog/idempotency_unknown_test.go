@@ -18,7 +18,7 @@ import (
 	"moorage/testkit/storagetest"
 )
 
-// blindStore cannot read what became of mutations with keys while it is blind.
+// While it is blind, blindStore cannot read the outcomes of keys.
 type blindStore struct {
 	registry.Store
 	blind atomic.Bool
@@ -33,10 +33,10 @@ func (s *blindStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.
 	return s.Store.Get(ctx, keys...)
 }
 
-// A client sends again a request that has happened. The node that gets it cannot read its outcome,
-// because it is damaged or the store is away, or in the end cannot read its answer. It answers that
-// the outcome is unknown. A client that hears that nothing was changed would delete the files of
-// the commit.
+// A client repeats a request that has taken effect. The node cannot read its outcome, because the
+// record is damaged or the store is unreachable, or it cannot read the answer. Then it answers that
+// the outcome is unknown. If it answered that nothing was changed, the client would delete the
+// files of the commit.
 func TestOnceCannotTell(t *testing.T) {
 	t.Parallel()
 	repeats := map[string]func(f *catalogkit.Fixture, node catalog.Verbs) (catalogkit.Reply, error){
@@ -116,8 +116,8 @@ func TestOnceCannotTell(t *testing.T) {
 	}
 }
 
-// A store that fails for a moment is asked again. Where it says that there is no outcome, the
-// attempt's own failure is the answer.
+// If the store fails for a moment, the node asks again. If there is no outcome, the attempt's own
+// failure is the answer.
 func TestOnceLooksAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -138,8 +138,8 @@ func TestOnceLooksAgain(t *testing.T) {
 	})
 }
 
-// A refusal is answered once it is stored. If the store does not answer whether it is, the node
-// finds out. The refusal is answered unchanged and stored once.
+// A refusal is stored before it is returned. If the store's answer is lost, the node finds out
+// whether the refusal was stored. The refusal is returned unchanged and stored once.
 func TestRefusalWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -183,8 +183,8 @@ func (s *appliesStore) Apply(ctx context.Context, batch registry.Batch) ([]regis
 	return s.Store.Apply(ctx, batch)
 }
 
-// An attempt loses to another one whose outcome is forgotten before the attempt looks for it.
-// Something happened, and nobody can say what.
+// An attempt loses to another attempt, and that one's outcome is deleted before the first can read
+// it. The request may have taken effect, but its outcome can no longer be determined.
 func TestOutcomeForgottenBeforeItIsTold(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -211,8 +211,8 @@ func TestOutcomeForgottenBeforeItIsTold(t *testing.T) {
 	}
 }
 
-// What happened cannot be answered again from a file that is damaged by now. That is no refusal of
-// the request: a client that got a refusal would delete the files of the commit.
+// If the file of a successful request is now damaged, its answer cannot be returned again. The
+// request is not refused, because then the client would delete the files of the commit.
 func TestAnswerThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -232,7 +232,8 @@ func TestAnswerThatCannotBeRead(t *testing.T) {
 	f.WantClean()
 }
 
-// What happened is answered again on a node that does not allow the table's location any more.
+// A node repeats the answer of a successful request even if it no longer allows the table's
+// location.
 func TestAnswerFromALocationThatIsAllowedNoMore(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -251,7 +252,7 @@ func TestAnswerFromALocationThatIsAllowedNoMore(t *testing.T) {
 	f.WantClean()
 }
 
-// aroundFirstApply calls before ahead of the first Apply, and after behind it.
+// aroundFirstApply is a store that calls its hooks directly before and after the first Apply.
 type aroundFirstApply struct {
 	registry.Store
 	applied       atomic.Bool

@@ -20,18 +20,18 @@ import (
 
 // Bounds of the labels of one table or view.
 const (
-	LabelsMax          = 256  // of the object, and of each field
+	LabelsMax          = 256  // per object, and per field
 	LabelFieldsMax     = 1000 // fields with labels
 	LabelNameBytesMax  = 128
 	LabelValueBytesMax = 1024
-	LabelsBytesMax     = 64 << 10 // of their JSON
+	LabelsBytesMax     = 64 << 10 // the size of their JSON
 )
 
-// Labels has the verbs on the labels of tables and views, for one caller: see Catalog.Labels. It is
+// Labels has the verbs for the labels of tables and views, as one caller: see Catalog.Labels. It is
 // safe for concurrent use.
 type Labels struct{ catalog *Catalog }
 
-// Labels returns the verbs on labels, for the caller of c and the key of its request.
+// Labels returns the verbs for labels, as the caller of c and with the key of its request.
 func (c *Catalog) Labels() Labels { return Labels{c} }
 
 // Load returns the labels of a table or view, and their version. Both are zero if there are no
@@ -75,8 +75,9 @@ func ofKind(kind access.Kind) *directory.Kind {
 
 // Put replaces the labels of a table or view, and returns their new version. Without labels it
 // removes them. If match is not nil, it must accept the present version, which is zero if there are
-// no labels. A field that has labels must be in the present schema, unless it had labels before:
-// later versions of the schema may lack it. Durable when it returns.
+// no labels. A field with labels must be in the present schema, unless it already had labels,
+// because later versions of the schema may lack it. When Put returns without an error, the labels
+// are durable.
 //
 // Errors: KindNoSuchTable, KindNoSuchView; KindForbidden; KindBadRequest and KindTooLarge for
 // labels beyond the bounds; KindPreconditionFailed if match refuses; the errors of Catalog.For.
@@ -99,8 +100,8 @@ func (l Labels) Put(ctx context.Context, kind access.Kind, ident moorage.Identif
 	return version, moorage.Annotate("catalog.Put", ident.String(), err)
 }
 
-// checkLabels returns labels in the form that records have, with their version, and why they cannot
-// be stored.
+// checkLabels returns labels in the form stored in records, with their version. The error says why
+// they cannot be stored.
 func checkLabels(labels registry.Labels) (registry.Labels, registry.ID, error) {
 	labels.Fields = slices.DeleteFunc(slices.Clone(labels.Fields), func(field registry.FieldLabels) bool {
 		return len(field.Labels) == 0
@@ -128,8 +129,8 @@ func checkLabels(labels registry.Labels) (registry.Labels, registry.ID, error) {
 	return labels, version, err
 }
 
-// checkLabelMap returns why the labels of an object or a field cannot be stored. of names the
-// object or field.
+// checkLabelMap returns an error if the labels of an object or a field cannot be stored. The
+// parameter of describes the object or field.
 func checkLabelMap(labels map[string]string, of string) error {
 	if n := len(labels); n > LabelsMax {
 		return moorage.Errorf(moorage.KindTooLarge, "%d labels of %s, at most %d are possible", n, of, LabelsMax)
@@ -152,7 +153,7 @@ func checkLabelMap(labels map[string]string, of string) error {
 // labelling is a table or view whose labels will be replaced.
 type labelling struct {
 	found   *directory.Found
-	damaged bool // its pointer names labels that are missing or cannot be read
+	damaged bool // the labels named in its pointer are missing or cannot be read
 	labels  registry.Labels
 	version registry.ID
 }
@@ -178,8 +179,8 @@ func (p *parts) readLabelling(ctx context.Context, by directory.Asker, k *direct
 	return state, p.checkLabelledFields(ctx, state.found, labels, had)
 }
 
-// checkLabelledFields returns KindBadRequest if labels has a field that is not in the present
-// schema and that had does not have.
+// checkLabelledFields returns KindBadRequest if labels has a field that is neither in the present
+// schema nor in the old labels had.
 func (p *parts) checkLabelledFields(ctx context.Context, found *directory.Found, labels, had registry.Labels) error {
 	var added []int
 	for _, field := range labels.Fields {
@@ -246,10 +247,10 @@ func newLabelTexts(records *ledger.Ledger, log *slog.Logger) *labelTexts {
 	})}
 }
 
-// of returns the labels of the pointer with this id, which names a version of its labels. If that
-// version is not cached, of reads the present labels, which may be newer. Labels that cannot be
-// read are left out: they must not hide a table.
-func (t *labelTexts) of(ctx context.Context, pointer, version registry.ID) (LabelText, error) {
+// textOf returns the labels of the pointer with this id, which names a version of its labels. If
+// that version is not cached, textOf reads the present labels, which may be newer. Labels that
+// cannot be read are left out: they must not hide a table.
+func (t *labelTexts) textOf(ctx context.Context, pointer, version registry.ID) (LabelText, error) {
 	if version.IsZero() {
 		return LabelText{}, nil
 	}
@@ -275,9 +276,9 @@ func (t *labelTexts) of(ctx context.Context, pointer, version registry.ID) (Labe
 }
 
 // ofMade returns the labels for the answer of a change that took effect. known has their version.
-// If they cannot be read now, the answer is that of an object without labels.
+// If they cannot be read now, the answer has no labels.
 func (t *labelTexts) ofMade(ctx context.Context, pointer registry.ID, known LabelText) LabelText {
-	read, err := t.of(ctx, pointer, known.Version)
+	read, err := t.textOf(ctx, pointer, known.Version)
 	if err != nil {
 		return LabelText{}
 	}

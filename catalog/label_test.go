@@ -31,7 +31,7 @@ func fieldLabels(field int) registry.Labels {
 	return registry.Labels{Fields: []registry.FieldLabels{{Field: field, Labels: map[string]string{"classification": "pii"}}}}
 }
 
-// label sets labels of a table or view, and fails the test unless that succeeds.
+// label sets the labels of a table or view.
 func label(f *catalogkit.Fixture, kind access.Kind, name string, labels registry.Labels) registry.ID {
 	f.T.Helper()
 	version, err := f.Labels().Put(f.Ctx, kind, ident(name), labels, nil)
@@ -39,7 +39,7 @@ func label(f *catalogkit.Fixture, kind access.Kind, name string, labels registry
 	return version
 }
 
-// labelRecords returns how many label records there are.
+// labelRecords returns the number of label records.
 func labelRecords(f *catalogkit.Fixture) int {
 	f.T.Helper()
 	records, err := f.Store.ListKeys(f.Ctx, registry.TableLabel, "", "", 100)
@@ -47,8 +47,9 @@ func labelRecords(f *catalogkit.Fixture) int {
 	return len(records)
 }
 
-// Labels of a table come with its loads, in one version with their text. They stay through commits,
-// renames and a drop that is taken back, and end with the table. The metadata has nothing of them.
+// Loads of a table return its labels, with the version that belongs to the text. Labels survive
+// commits, renames, and a drop followed by an undrop, and end with the table. They are not in the
+// metadata.
 func TestLabelsOfATable(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -151,7 +152,7 @@ func TestLabelsEndWithTheirObject(t *testing.T) {
 	}
 }
 
-// Labels beyond the bounds, and of fields that do not exist, are refused and change nothing.
+// Labels beyond the bounds, and labels of missing fields, are refused and change nothing.
 func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -195,7 +196,8 @@ func TestLabelsAreBounded(t *testing.T) {
 	f.WantClean()
 }
 
-// A field keeps its labels when the schema loses it, and gets no first labels then.
+// If a field is removed from the schema, it keeps its labels, but it cannot get its first labels
+// any more.
 func TestLabelsOfAFieldThatIsGone(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -213,8 +215,8 @@ func TestLabelsOfAFieldThatIsGone(t *testing.T) {
 	f.WantClean()
 }
 
-// A change of labels for one version is refused for another. A repetition with its key is answered
-// as before, on each node, although the version is another one then.
+// A change of labels that requires one version is refused at another. If it is repeated with its
+// key, every node returns the same answer, although the version has changed.
 func TestLabelsForAVersion(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -245,7 +247,7 @@ func TestLabelsForAVersion(t *testing.T) {
 	}
 }
 
-// Commits and changes of labels that race on two nodes all succeed, and nothing is lost.
+// Concurrent commits and changes of labels on two nodes all succeed, and nothing is lost.
 func TestLabelsAndCommitsRace(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -280,7 +282,7 @@ func TestLabelsAndCommitsRace(t *testing.T) {
 	f.WantClean()
 }
 
-// A load of a table without labels reads nothing more. With labels it reads them once.
+// Loading a table without labels reads nothing extra. With labels, they are read once.
 func TestLabelsCostLoadsLittle(t *testing.T) {
 	t.Parallel()
 	var store *countingStore
@@ -304,7 +306,7 @@ func TestLabelsCostLoadsLittle(t *testing.T) {
 	want(1)
 }
 
-// Labels that cannot be read hide no table: loads leave them out, and they can be replaced.
+// Unreadable labels do not hide their table: loads leave them out, and they can be replaced.
 func TestLabelsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -314,7 +316,7 @@ func TestLabelsThatCannotBeRead(t *testing.T) {
 	testkit.Must(t, err)
 	pointer := f.PointerOf("t")
 	catalogkit.Tamper(f).Write(registry.Put(registry.LabelKey(pointer.ID), registry.StateNone, []byte("{")))
-	node := f.Other(f.Store) // which has kept nothing
+	node := f.Other(f.Store) // with an empty cache
 	if table, err := node.LoadTable(f.Ctx, ident("t")); err != nil || table.Labels.Text != nil || !table.Labels.Version.IsZero() {
 		t.Errorf("loaded with the labels %+v (%v)", table, err)
 	}
@@ -324,7 +326,7 @@ func TestLabelsThatCannotBeRead(t *testing.T) {
 	if err != nil || len(shown.Labels.Object) > 0 {
 		t.Errorf("shown with the labels %+v (%v)", shown.Labels, err)
 	}
-	label(f, access.Table, "t", teamLabels("billing")) // the same ones, which repairs the record
+	label(f, access.Table, "t", teamLabels("billing")) // the same labels; this repairs the record
 	f.WantClean()
 	again, version, err := node.Labels().Load(f.Ctx, access.Table, ident("t"))
 	if err != nil || again.Object["team"] != "billing" || version.IsZero() {

@@ -14,10 +14,10 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// sleepy is a store whose caller falls asleep before the Apply of a change: it calls sleep first.
+// sleepy is a store that calls sleep before the Apply of a change, as if the client paused there.
 type sleepy struct {
 	registry.Store
-	sleep atomic.Pointer[func()] // called once; nil: nobody sleeps
+	sleep atomic.Pointer[func()] // called once; may be nil
 }
 
 func (s *sleepy) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
@@ -71,7 +71,7 @@ func (l *leased) under(lease catalog.Lease) catalog.Verbs {
 	return l.For(moorage.Anonymous(), nil, &lease)
 }
 
-// changes are the verbs that heed a lease. Each changes t.
+// changes returns the verbs that check a lease. Each of them changes t.
 func (l *leased) changes() map[string]func(catalog.Verbs) error {
 	return map[string]func(catalog.Verbs) error{
 		"commit": func(c catalog.Verbs) error {
@@ -88,7 +88,7 @@ func (l *leased) changes() map[string]func(catalog.Verbs) error {
 	}
 }
 
-// count returns how many changes there are.
+// count returns the number of change records.
 func (l *leased) count() int {
 	l.T.Helper()
 	changes, err := l.store.Changes(l.Ctx, 0, registry.ListLimitMax)
@@ -98,8 +98,7 @@ func (l *leased) count() int {
 	return len(changes)
 }
 
-// A holder that fell asleep past the end of its lease, at the last moment before its change,
-// changes nothing.
+// If a holder pauses just before its change until its lease has ended, it changes nothing.
 func TestPausedHolderCannotChange(t *testing.T) {
 	t.Parallel()
 	for name := range (&leased{}).changes() {
@@ -137,8 +136,8 @@ func TestPausedHolderCannotChange(t *testing.T) {
 	}
 }
 
-// A holder that is not the holder any more is refused before anything is written; one that is
-// changes the table, also while it renews its lease.
+// A former holder is refused before anything is written. The present holder changes the table, even
+// while it renews its lease.
 func TestLeaseIsHeeded(t *testing.T) {
 	t.Parallel()
 	for name := range (&leased{}).changes() {
@@ -187,7 +186,7 @@ func TestLeaseIsHeeded(t *testing.T) {
 	}
 }
 
-// A lease on one table does not allow to change another.
+// A lease on one table does not allow its holder to change another table.
 func TestLeaseOfAnotherTable(t *testing.T) {
 	t.Parallel()
 	l := newLeased(t)
@@ -196,8 +195,8 @@ func TestLeaseOfAnotherTable(t *testing.T) {
 	l.WantClean()
 }
 
-// A commit under a lease shares no version, so that nobody else fails with it. Without a lease
-// everything is as if there were none.
+// A commit under a lease does not share a version, so that no other commit fails with it. Requests
+// without a lease are not affected by a lease.
 func TestLeaseIsAdvice(t *testing.T) {
 	t.Parallel()
 	l := newLeased(t)
@@ -213,8 +212,8 @@ func TestLeaseIsAdvice(t *testing.T) {
 	}
 }
 
-// A commit whose answer was lost, and that is sent again when its lease has ended, is answered as
-// what it was: a client that were told that it failed would delete its files.
+// The answer of a commit is lost, and the commit is repeated after its lease has ended. The answer
+// is the original success. If it were a failure, the client would delete its files.
 func TestLeaseEndedAfterTheCommit(t *testing.T) {
 	t.Parallel()
 	l := newLeased(t)
@@ -231,8 +230,8 @@ func TestLeaseEndedAfterTheCommit(t *testing.T) {
 	l.WantClean()
 }
 
-// The record of the leases stays as long as the table may come back, so that no token is given out
-// again. It goes with the pointer, whose id nobody gets again.
+// The record of a table's leases stays as long as the table can be restored, so that no token is
+// issued twice. It is deleted with the pointer, because the pointer's ID is never reused.
 func TestLeasesGoWithThePointer(t *testing.T) {
 	t.Parallel()
 	has := func(l *leased) bool {

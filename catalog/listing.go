@@ -14,10 +14,11 @@ import (
 
 // Bounds of one page of a list, if the caller does not see all objects.
 const (
-	// lookedAtMin is how many records a page may examine, however few names are requested.
+	// lookedAtMin is the number of records that a page may always examine, however few names are
+	// requested.
 	lookedAtMin = 1000
-	// lookedAtTimes is how many records a page may examine for each requested name, if that is
-	// more.
+	// lookedAtTimes is the number of records that a page may examine for each requested name, if
+	// that is more.
 	lookedAtTimes = 10
 )
 
@@ -29,8 +30,8 @@ type listing struct {
 	state  registry.State // the state of the records, or StateNone for any state
 }
 
-// listRechecked calls listFor for the container on. It fails if the caller loses the right to see
-// the container during the call.
+// listRechecked calls listFor for a container, which the parameter on identifies. It fails if the
+// caller loses the right to see the container during the call.
 func (p *parts) listRechecked(ctx context.Context, by directory.Asker, path *directory.Path, on moorage.Identifier,
 	of listing, page moorage.Page) (names []string, next string, err error) {
 	asked := by.Verb.Needs(gate.OfObject, gate.Always)
@@ -41,11 +42,10 @@ func (p *parts) listRechecked(ctx context.Context, by directory.Asker, path *dir
 	return names, next, err
 }
 
-// listFor lists the names of the objects that the caller sees in the container of path. If the
-// caller sees all objects, the cost is proportional to the page. Otherwise listFor examines a
-// bounded number of records, and a page may be short or empty although it is not the last. The
-// position after such a page is encrypted, because it may name an object that the caller must not
-// see.
+// listFor lists the names of the objects in the container of path that are visible to the caller.
+// If all objects are visible, the cost is proportional to the page. Otherwise listFor examines a
+// bounded number of records, and a page may be short or empty without being the last. The position
+// after such a page is encrypted, because it may contain the name of a hidden object.
 func (p *parts) listFor(ctx context.Context, by directory.Asker, path *directory.Path, of listing, page moorage.Page) (
 	names []string, next string, err error) {
 	keep := func(record registry.Record) bool { return of.state == registry.StateNone || record.State == of.state }
@@ -78,7 +78,7 @@ func (p *parts) listFor(ctx context.Context, by directory.Asker, path *directory
 		return []string{}, "", nil
 	case plan == access.ListChildren && of.table == registry.TableEntry:
 		names, next, err = p.listGranted(ctx, path, of, ids, page)
-	default: // namespaces cannot be read by their id
+	default: // namespaces cannot be read by ID
 		names, next, err = p.listSeen(ctx, who, made, of, page, keep)
 	}
 	if err != nil || next == "" {
@@ -88,9 +88,8 @@ func (p *parts) listFor(ctx context.Context, by directory.Asker, path *directory
 	return names, next, err
 }
 
-// listSeen does the same as listFor for a caller that sees some of the objects. made has the
-// containers in which the caller created an object. next is the name of the last record that was
-// examined.
+// listSeen is listFor for a caller that sees some of the objects. made has the containers in which
+// the caller created an object. next is the name of the last record that was examined.
 func (p *parts) listSeen(ctx context.Context, who *access.Who, made map[access.ID]bool, of listing, page moorage.Page,
 	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
@@ -131,8 +130,8 @@ func (l listing) child(record registry.Record) (access.Object, error) {
 	return access.Object{ID: access.ID(namespace.ID), Kind: l.kind, Creator: namespace.Creator}, err
 }
 
-// listGranted does the same as listFor for a caller that sees only the objects ids, because of
-// grants on them. It reads only the records of these objects.
+// listGranted is listFor for a caller that sees only the objects in ids, because of grants on them.
+// It reads only the records of these objects.
 func (p *parts) listGranted(ctx context.Context, path *directory.Path, of listing, ids []access.ID, page moorage.Page) (
 	names []string, next string, err error) {
 	names = []string{}

@@ -17,9 +17,10 @@ import (
 // LoadTable returns the current version of a table. It takes no locks. If the table was loaded
 // before, it reads the store only once.
 //
-// through are the views through which an engine reached the table, the outermost first, at most
-// vending.ViewsMax. They are ignored unless the engine is trusted. If it is, read is required on
-// each view, and behind a definer view the privileges of the view's owner decide.
+// through lists the views through which an engine reached the table, outermost first. There may be
+// at most vending.ViewsMax. They are ignored unless the engine is trusted. For a trusted engine,
+// read is required on each view, and behind a definer view the privileges of the view's owner
+// count.
 //
 // Errors: KindNoSuchTable, also if the namespace or a view is missing; KindNotFound if the metadata
 // file is missing; KindInternal if the metadata file cannot be read; KindBadRequest if through is
@@ -32,12 +33,12 @@ func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier, throu
 	}
 	table := tableOf(loaded)
 	table.through = by.Through
-	table.Labels, err = c.labels.of(ctx, loaded.Pointer, loaded.Labels)
+	table.Labels, err = c.labels.textOf(ctx, loaded.Pointer, loaded.Labels)
 	return table, moorage.Annotate("catalog.LoadTable", ident.String(), err)
 }
 
-// TableExists returns nil if the table exists, else the error that LoadTable returns. It does not
-// read the metadata file.
+// TableExists returns nil if the table exists, and otherwise the error that LoadTable would return.
+// It does not read the metadata file.
 func (c *Catalog) TableExists(ctx context.Context, ident moorage.Identifier) error {
 	_, err := c.resolve(ctx, gate.TableExists, ident)
 	return moorage.Annotate("catalog.TableExists", ident.String(), err)
@@ -58,8 +59,8 @@ func (c *Catalog) asker(v gate.Verb) directory.Asker {
 	return directory.Asker{Caller: c.caller, Verb: v}
 }
 
-// resolve finds the object of v, a verb that reads. on is the object's name. through has the same
-// meaning as in LoadTable.
+// resolve finds the object of v, a verb that reads. The parameter on is the object's name. through
+// has the same meaning as in LoadTable.
 func (c *Catalog) resolve(ctx context.Context, v gate.Verb, on moorage.Identifier,
 	through ...moorage.Identifier) (directory.Resolved, error) {
 	views, err := c.vending.Views(through)
@@ -70,7 +71,7 @@ func (c *Catalog) resolve(ctx context.Context, v gate.Verb, on moorage.Identifie
 }
 
 // load returns the present version of the table or view called ident. It also returns the asker,
-// with the views through which the caller came.
+// which includes the views in through.
 func (c *Catalog) load(ctx context.Context, v gate.Verb, ident moorage.Identifier, through []moorage.Identifier) (
 	*commit.Version, directory.Asker, error) {
 	measured := c.activity.Loads()

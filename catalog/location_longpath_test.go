@@ -11,8 +11,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A folder for metadata files that no storage can have is refused before anything is written. That
-// holds for a transaction too, because its record would be as long.
+// A folder for metadata files is refused before anything is written if its path is too long for any
+// storage. This also holds for a transaction, whose record would contain that path.
 func TestMetadataPathTooLong(t *testing.T) {
 	t.Parallel()
 	store := new(appliesStore)

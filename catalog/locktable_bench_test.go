@@ -27,10 +27,10 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// BenchmarkCreateWithLocks creates tables in one namespace of a database that is durable. It does
-// so without locks, with the locks that creates take, which are in the process, and with the same
-// locks taken among all nodes. The three take turns, so that what else the machine does falls on
-// all. It reports the median time of a create of each.
+// BenchmarkCreateWithLocks creates tables in one namespace, over a durable database. It measures
+// three variants: without locks, with the usual locks of creates, which are local to the process,
+// and with the same locks shared by all nodes. The variants take turns, so that other load on the
+// machine affects all of them. It reports the median time of a create for each.
 func BenchmarkCreateWithLocks(b *testing.B) {
 	server, err := pgserver.Start()
 	if err != nil {
@@ -46,7 +46,7 @@ func BenchmarkCreateWithLocks(b *testing.B) {
 			kinds := []struct {
 				name    string
 				catalog *catalogkit.Instance
-				took    []float64 // milliseconds for each create, a round each
+				took    []float64 // milliseconds for each create, one element per round
 			}{
 				{name: "none", catalog: newLockedCatalog(b, server, func(string) locks.Manager { return locks.GrantAll{} })},
 				{name: "process", catalog: newLockedCatalog(b, server, func(dsn string) locks.Manager { return openCoalesced(b, dsn) })},
@@ -92,7 +92,7 @@ func newLockedCatalog(b *testing.B, server *pgserver.Server, open func(dsn strin
 	return newCatalogOnDisk(b, catalog.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: storetest.OpenNode(b, dsn, random), Random: random}), Locks: open(dsn)})
 }
 
-// sharedLocks takes among all nodes what was to be taken in the process.
+// sharedLocks takes process-local locks as shared ones.
 type sharedLocks struct{ locks.Manager }
 
 // Acquire implements locks.Manager.

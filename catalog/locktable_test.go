@@ -18,8 +18,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// contended makes change on a node that first loses so many races that it takes the pointer's
-// lock. change sets a property of this name.
+// contended calls change on a node that loses enough races to make it take the pointer's lock.
+// change must set the named property.
 func contended(f *catalogkit.Fixture, change func(c catalog.Verbs, property string) error) error {
 	store := &betweenStore{Store: f.Store}
 	races := 0
@@ -34,7 +34,7 @@ func contended(f *catalogkit.Fixture, change func(c catalog.Verbs, property stri
 	return change(f.Other(store), "a")
 }
 
-// Each operation takes exactly what the lock table says, in one call, sorted.
+// Each operation takes exactly the locks in the lock table, in one call and in order.
 func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 	t.Parallel()
 	ns := moorage.Namespace{"ns"}
@@ -272,8 +272,8 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 	}
 }
 
-// No lock is load-bearing: what the fixture's other tests show holds with a manager that grants
-// everything at once.
+// No lock is needed for correctness: the life of a table works the same with a manager that grants
+// every lock at once.
 func TestLifeWithoutLocks(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })

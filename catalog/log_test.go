@@ -17,7 +17,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// kept is a store that keeps the value of every version that was written.
+// kept is a store that remembers the value of every version ever written.
 type kept struct {
 	registry.Store
 	mu     sync.Mutex // guards values; no other lock is taken under it
@@ -34,9 +34,9 @@ func (s *kept) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag
 	return etags, err
 }
 
-// TestLogGivesEarlierValues does random things to names of two namespaces, and then goes back from
-// the present records through the changes. Each earlier value comes back, and the change that wrote
-// it is the Last in it.
+// TestLogGivesEarlierValues applies random operations to names in two namespaces. Then it walks
+// back from the present records through the changes. It must find each earlier value, and the Last
+// in each value must be the change that wrote it.
 func TestLogGivesEarlierValues(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -79,7 +79,8 @@ func wantDroppedRecords(f *catalogkit.Fixture) {
 	}
 }
 
-// doRandomly does count random things to the tables, views and properties of f. Many of them fail.
+// doRandomly runs count random operations on the tables, views and properties of f. Many of them
+// fail.
 func doRandomly(f *catalogkit.Fixture, random *rand.Rand, count int) {
 	_, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"other"}, map[string]string{"a": "1"})
 	testkit.Must(f.T, err)
@@ -120,13 +121,13 @@ func doRandomly(f *catalogkit.Fixture, random *rand.Rand, count int) {
 			_, _ = f.Warehouses().Change(ctx, catalogkit.Warehouse, warehouses.Change{
 				Properties: map[string]*string{"n": new(fmt.Sprint(n))},
 			})
-			_ = f.DropNamespace(ctx, catalogkit.Warehouse, at.Namespace) // it is rarely empty
+			_ = f.DropNamespace(ctx, catalogkit.Warehouse, at.Namespace) // usually refused, because it is rarely empty
 			_, _ = f.CreateNamespace(ctx, catalogkit.Warehouse, at.Namespace, nil)
 		}
 	}
 }
 
-// wantLog goes back from the present records through changes.
+// wantLog walks back from the present records through changes, and checks each value.
 func (s *kept) wantLog(t *testing.T, changes []registry.PositionedChange) {
 	t.Helper()
 	now := map[registry.Key]registry.Record{}
@@ -185,7 +186,7 @@ func lastIn(record registry.Record) registry.Last {
 	return value.Last
 }
 
-// equalJSON reports whether two texts have one value.
+// equalJSON reports whether two JSON texts have the same value.
 func equalJSON(a, b []byte) bool {
 	var values [2]any
 	return json.Unmarshal(a, &values[0]) == nil && json.Unmarshal(b, &values[1]) == nil && reflect.DeepEqual(values[0], values[1])

@@ -34,20 +34,20 @@ type Version = commit.Version
 // Beside holds changes for the same Apply that moves a table's pointer.
 type Beside = commit.Beside
 
-// ErrBeside reports that a condition of a Beside is not met.
+// ErrBeside means that a condition of a Beside is not met.
 var ErrBeside = commit.ErrBeside
 
-// Tables is the catalog as maintenance uses it: it identifies tables by id. It is safe for
-// concurrent use.
+// Tables is the interface of the catalog for maintenance, which identifies tables by ID. It is safe
+// for concurrent use.
 type Tables struct {
-	catalog   *Catalog // submits, for its caller
+	catalog   *Catalog // submits edits, as its caller
 	pipeline  *commit.Pipeline
 	directory *directory.Directory
 	documents *documents.Documents
 	ledger    *ledger.Ledger
 }
 
-// Tables returns the tables of c, for its caller.
+// Tables returns the tables of c, as its caller.
 func (c *Catalog) Tables() *Tables { return &Tables{c, c.pipeline, c.directory, c.documents, c.ledger} }
 
 // Maintain commits a maintenance edit to the table with this id, as the caller of t. It returns the
@@ -80,8 +80,8 @@ func (t *Tables) Maintain(ctx context.Context, pointer registry.ID, asked Mainte
 type Former = documents.Former
 
 // TrimFormer deletes old metadata files of the live table with this id. A file is deleted if it
-// left the table's metadata log longer ago than the duration kept; see documents.TrimFormer. It
-// creates no version.
+// left the table's metadata log longer ago than kept; see documents.TrimFormer. It creates no
+// version.
 //
 // Errors: KindNoSuchTable; the errors of documents.TrimFormer.
 func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (former Former, err error) {
@@ -113,8 +113,8 @@ func (t *Tables) TableByID(ctx context.Context, pointer registry.ID) (*Version, 
 	return version, table, moorage.Annotate("catalog.TableByID", pointer.String(), err)
 }
 
-// GlanceByID returns the same version as TableByID, for a caller that reads many tables once. It
-// does not cache the metadata that it reads.
+// GlanceByID returns the same version as TableByID, but does not cache the metadata. It is for
+// callers that read many tables once.
 func (t *Tables) GlanceByID(ctx context.Context, pointer registry.ID) (*Version, error) {
 	version, _, err := t.byID(ctx, pointer, t.documents.Glance)
 	return version, moorage.Annotate("catalog.GlanceByID", pointer.String(), err)

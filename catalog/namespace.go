@@ -16,7 +16,8 @@ import (
 )
 
 // CreateNamespace creates a namespace, and its missing parents, in one Apply. It returns the
-// properties that LoadNamespace would return. It is durable when it returns.
+// properties that LoadNamespace would return. When it returns without an error, the change is
+// durable.
 //
 // Errors: KindBadRequest for an invalid name, and for a location that no table of the warehouse
 // could have; KindNoSuchWarehouse; KindAlreadyExists; KindTooLarge for properties longer than
@@ -63,8 +64,8 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 }
 
 // mayMakeNamespace returns nil if the caller may create the namespace of ident. path is the
-// existing part of its path. The privileges on the lowest namespace that the caller sees decide: a
-// hidden namespace is treated as if it did not exist.
+// existing part of its path. What counts is the caller's privileges on the lowest namespace that is
+// visible to them. A hidden namespace is treated as if it did not exist.
 func (p *parts) mayMakeNamespace(ctx context.Context, by directory.Asker, path *directory.Path,
 	ident moorage.Identifier, properties map[string]string) error {
 	met := gate.Always
@@ -91,10 +92,10 @@ type newNamespace struct {
 	missing    []string      // the names of the new namespaces below parent
 	ids        []registry.ID // one for each new namespace
 	properties map[string]string
-	parents    []map[string]string // the properties of the other new namespaces; nil: they have none
+	parents    []map[string]string // the properties of the other new namespaces; nil if they have none
 	creator    string
 	folder     string            // where its tables live if properties have no location
-	makers     gate.MakerRecords // let creator see the path to the namespaces
+	makers     gate.MakerRecords // they let creator see the path to the namespaces
 }
 
 // readNewNamespace reads the lowest existing parent.
@@ -206,8 +207,8 @@ func answeredProperties(folder string, stored map[string]string) map[string]stri
 }
 
 // ListNamespaces returns the namespaces directly below parent as full paths, ordered by name. An
-// empty parent means the warehouse. next is the After of the next page, empty if this is the last
-// page.
+// empty parent means the warehouse. To get the next page, pass next as page.After. next is empty on
+// the last page.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
 func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page moorage.Page) (
@@ -236,8 +237,8 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 	return children, next, nil
 }
 
-// ListTables returns the names of the tables in a namespace, sorted. Views are not included. next
-// is the After of the next page, empty if this is the last page.
+// ListTables returns the names of the tables in a namespace, sorted. Views are not included. To get
+// the next page, pass next as page.After. next is empty on the last page.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
 func (c *Catalog) ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page moorage.Page) (
@@ -267,8 +268,8 @@ func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns
 	return c.listRechecked(ctx, c.asker(k.list), resolved.Path, on, list, page)
 }
 
-// listNames lists the IDs of table that begin with prefix, without the prefix. It omits records for
-// which keep returns false.
+// listNames lists the IDs in table that begin with prefix, with the prefix removed. It omits
+// records for which keep returns false.
 func (p *parts) listNames(ctx context.Context, table registry.Table, prefix string, page moorage.Page,
 	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
@@ -294,8 +295,8 @@ func (p *parts) listNames(ctx context.Context, table registry.Table, prefix stri
 	return names, next, err
 }
 
-// DropNamespace removes a namespace that contains no tables, views or namespaces. It is durable
-// when it returns.
+// DropNamespace removes a namespace that contains no tables, views or namespaces. When it returns
+// without an error, the change is durable.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace, KindNamespaceNotEmpty, KindUnavailable,
 // KindCommitUnknown. Source: REST specification, dropNamespace.
@@ -320,8 +321,8 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 	return moorage.Annotate("catalog.DropNamespace", ns.String(), err)
 }
 
-// UpdateNamespaceProperties removes and sets properties in one step. It is durable when it returns.
-// A change of PropLocation does not move existing tables.
+// UpdateNamespaceProperties removes and sets properties in one step. When it returns without an
+// error, the change is durable. A change of PropLocation does not move existing tables.
 //
 // Errors: KindBadRequest for a location that no table of the warehouse could have;
 // KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if the request removes and sets the

@@ -70,9 +70,9 @@ func TestUpdateNamespaceProperties(t *testing.T) {
 	}
 }
 
-// A namespace is answered with the folder in which its tables and views get their locations, unless
-// it has a location of its own. Engines that choose locations themselves, as Trino does, begin
-// there.
+// The properties of a namespace include the default folder of its tables and views, unless it has
+// its own location. Engines that choose locations themselves, such as Trino, start from this
+// folder.
 func TestNamespaceLocation(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -116,8 +116,8 @@ func TestNamespaceLocation(t *testing.T) {
 	f.WantClean()
 }
 
-// The nearest namespace with a location decides where tables and views go, staged ones as well, and
-// those of namespaces below it. A table that is there stays.
+// The nearest namespace with a location determines the locations of new tables and views. This
+// includes staged tables, and tables in child namespaces. Existing tables do not move.
 func TestNamespaceLocationDecides(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -151,7 +151,7 @@ func TestNamespaceLocationDecides(t *testing.T) {
 	f.WantClean()
 }
 
-// A location in which no table of the warehouse could be is refused when it is set, and nothing
+// A location that no table of the warehouse could have is refused when it is set, and nothing
 // changes.
 func TestNamespaceLocationIsChecked(t *testing.T) {
 	t.Parallel()
@@ -194,7 +194,7 @@ func TestListsArePagedByName(t *testing.T) {
 			break
 		}
 		page.After = next
-		// What is dropped before the page does not move what comes after it.
+		// Dropping a table from an earlier page does not shift the later pages.
 		if err := f.DropTable(f.Ctx, ident(names[0]), catalog.DropOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -209,8 +209,8 @@ func TestListsArePagedByName(t *testing.T) {
 }
 
 // A drop that died in the middle leaves the namespace in state dropping. Readers see the namespace,
-// and creators get KindUnavailable. The first creator that meets the mark once it is stale puts the
-// namespace back.
+// and creators get KindUnavailable. After the mark has become stale, the first creator that finds
+// it restores the namespace.
 func TestDeadDropIsPutBack(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -228,8 +228,8 @@ func TestDeadDropIsPutBack(t *testing.T) {
 	f.WantClean()
 }
 
-// A drop that fails at any call of the store, and says so, leaves nothing in state dropping. The
-// namespace is there for the next creator, who need not wait until the mark is stale.
+// If a drop fails with an error, at any call of the store, it leaves nothing in state dropping. The
+// next creator can use the namespace at once.
 func TestFailedDropIsPutBack(t *testing.T) {
 	t.Parallel()
 	ns := moorage.Namespace{"ns"}
@@ -263,7 +263,7 @@ func TestFailedDropIsPutBack(t *testing.T) {
 	}
 }
 
-// What a drop that died leaves is no problem for an operator to look at.
+// Check does not report the mark of a dead drop as a problem.
 func TestCheckOfDeadDrop(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -273,8 +273,8 @@ func TestCheckOfDeadDrop(t *testing.T) {
 	catalogkit.WantClean(t, f.Instance)
 }
 
-// Properties that are too long are refused as too large, with a key and without. They are no fault
-// of the server.
+// Properties that are too long are refused with KindTooLarge, with and without a key. They cause no
+// server error.
 func TestNamespaceTooLarge(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -302,7 +302,7 @@ func TestNamespaceTooLarge(t *testing.T) {
 	catalogkit.WantKind(t, update(map[string]string{"b": half + "x"}), moorage.KindTooLarge)
 	must(t, update(map[string]string{"a": "", "b": half + "x"}))
 
-	// So is a change that would change nothing.
+	// A change without an effect is refused too.
 	missing := catalog.PropertiesChange{Removals: []string{half + "1", half + "23"}}
 	remove := func(ctx context.Context, c catalog.Verbs) (catalogkit.Reply, error) {
 		result, err := c.UpdateNamespaceProperties(ctx, catalogkit.Warehouse, moorage.Namespace{"large"}, missing)
@@ -320,8 +320,8 @@ func TestNamespaceTooLarge(t *testing.T) {
 	f.WantClean()
 }
 
-// putLong gives the namespace ns properties that are longer than any request may make them: so many
-// bytes in each of a, b and c.
+// putLong gives the namespace ns properties longer than any request may make them. Each of a, b and
+// c has the given number of bytes.
 func putLong(f *catalogkit.Fixture, bytes int) {
 	f.T.Helper()
 	ch, err := f.Directory.Path(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"})
@@ -336,7 +336,7 @@ func putLong(f *catalogkit.Fixture, bytes int) {
 	must(f.T, err)
 }
 
-// keysOnly is a store that lists no values of namespaces.
+// keysOnly is a store whose lists of namespaces must not ask for values.
 type keysOnly struct{ registry.Store }
 
 func (s keysOnly) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
@@ -346,7 +346,7 @@ func (s keysOnly) List(ctx context.Context, table registry.Table, prefix, after 
 	return s.Store.List(ctx, table, prefix, after, limit)
 }
 
-// Lists of names do not read what hangs on the names.
+// Lists of names read only the names.
 func TestListsReadNamesOnly(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -363,8 +363,8 @@ func TestListsReadNamesOnly(t *testing.T) {
 	catalogkit.WantKind(t, c.DropNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
 }
 
-// A look for a table does not decode the properties of its namespace. The test is not parallel: it
-// counts what the process allocates.
+// Finding a table does not decode the properties of its namespace. The test is not parallel,
+// because it measures the allocations of the process.
 func TestResolveDecodesNoProperties(t *testing.T) {
 	f := catalogkit.New(t)
 	putLong(f, 10<<20)
@@ -373,7 +373,7 @@ func TestResolveDecodesNoProperties(t *testing.T) {
 		catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
 	}
 	look()
-	putLong(f, 10<<20) // in another version
+	putLong(f, 10<<20) // this makes another version
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range 10 {

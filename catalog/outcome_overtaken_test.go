@@ -11,17 +11,17 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// overtaken is an operation whose answer is lost, and what others do before it looks. Afterwards
-// the state of the store no longer shows whether it happened.
+// overtaken is an operation whose answer is lost, and later changes by other requests. After these,
+// the state of the store no longer shows whether the operation happened.
 type overtaken struct {
 	operation gate.Verb
 	run       func(ctx context.Context, c catalog.Verbs) error
 	others    []catalogkit.RaceClient
-	there     []string // at the end
+	there     []string // the names that exist at the end
 }
 
-// The answer of a change is lost, and others change the same on top of it. The operation still
-// finds that it happened.
+// The answer of a change is lost, and other requests change the same object afterwards. The
+// operation still finds out that it happened.
 func TestLostAnswersOfWhatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	setOwner := func(value string) catalogkit.RaceClient {
@@ -93,7 +93,7 @@ func TestLostAnswersOfWhatWasOvertaken(t *testing.T) {
 			case gate.Replace, gate.DropView:
 				f.MakeView("v")
 			}
-			node := f.Unlocked(losing.Store) // who waits for the lost answer still has those that both would take
+			node := f.Unlocked(losing.Store) // the first operation still holds the locks that both take
 			losing.lose(tt.operation, false, func() {
 				for i, other := range tt.others {
 					if err := other(f.Ctx, node); err != nil {

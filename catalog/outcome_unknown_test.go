@@ -17,14 +17,14 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// losingStore loses the answer of one Apply. The Apply happens, or is kept back. Then meanwhile
-// runs, and the caller gets ErrUnknown.
+// losingStore loses the answer of one Apply. It applies the batch, or keeps it back. Then it calls
+// the hook meanwhile, and returns ErrUnknown.
 type losingStore struct {
 	registry.Store
 
 	mu        sync.Mutex
-	operation string // of the change whose answer is lost; empty: none
-	keepBack  bool   // do not apply it, but keep it
+	operation string // of the change whose answer is lost; empty if none
+	keepBack  bool   // keep the batch instead of applying it
 	kept      *registry.Batch
 	meanwhile func()
 }
@@ -71,7 +71,7 @@ func newLosingFixture(t *testing.T) (*catalogkit.Fixture, *losingStore) {
 }
 
 // The answer of a commit is lost. Another node commits three times, with a metadata log that keeps
-// one entry. Then the first node looks. It must learn that its commit happened.
+// one entry. Then the first node looks for its commit, and must find that it happened.
 func TestLostAnswerOfCommit(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
@@ -111,7 +111,7 @@ func TestLostAnswerOfCommit(t *testing.T) {
 	f.WantClean()
 }
 
-// The same for every operation, whether its Apply happened before the look or never will.
+// The same for every operation, whether or not its Apply has happened.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {
@@ -137,7 +137,7 @@ func TestLostAnswers(t *testing.T) {
 				if !m.happened(f.Ctx, f.Instance) {
 					t.Error("answered success, but it did not happen")
 				}
-				if losing.kept != nil { // the first try wakes up: it must be fenced
+				if losing.kept != nil { // the first try continues; it must be fenced
 					if _, err := losing.Store.Apply(f.Ctx, *losing.kept); err == nil {
 						t.Error("the first try came true after its second one")
 					}
@@ -148,15 +148,15 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// overtakenStore answers the next Apply of operation with ErrUnknown, and lets it come true just
-// before its fence.
+// overtakenStore answers the next Apply of operation with ErrUnknown, and applies it just before
+// its fence is written.
 type overtakenStore struct {
 	registry.Store
 
 	mu        sync.Mutex // guards the fields below; leaf
-	operation gate.Verb  // empty: none, or it was seen
+	operation gate.Verb  // empty if none, or already seen
 	kept      *registry.Batch
-	late      error // what it was answered then
+	late      error // the result of the late Apply
 }
 
 func (s *overtakenStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
@@ -173,7 +173,8 @@ func (s *overtakenStore) Apply(ctx context.Context, batch registry.Batch) ([]reg
 	return s.Store.Apply(ctx, batch)
 }
 
-// What comes true between the look and the fence has happened, once, for every operation.
+// If an Apply takes effect after the node has looked for it and before its fence, the operation has
+// happened exactly once. This holds for every operation.
 func TestFenceComesTooLate(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {
@@ -207,7 +208,7 @@ func TestFenceComesTooLate(t *testing.T) {
 	}
 }
 
-// A store that refuses is answered as one that is unavailable. Nothing has happened.
+// If the store refuses an Apply, the request fails with KindUnavailable and has no effect.
 func TestRefusedApply(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -219,7 +220,7 @@ func TestRefusedApply(t *testing.T) {
 	f.WantClean()
 }
 
-// A store stays silent. The answer is that the outcome is unknown, and the file stays.
+// If the store never answers, the request's outcome is unknown, and the file stays.
 func TestUnknownStaysUnknown(t *testing.T) {
 	t.Parallel()
 	silent := &silentStore{}
@@ -242,8 +243,8 @@ func TestUnknownStaysUnknown(t *testing.T) {
 	f.WantClean()
 }
 
-// silentStore applies one batch, loses its answer, and then refuses all calls with ErrFailed, as
-// an embedded store does whose disk is full.
+// silentStore applies one batch, loses its answer, and then refuses all calls with ErrFailed, like
+// an embedded store whose disk is full.
 type silentStore struct {
 	registry.Store
 
@@ -252,7 +253,7 @@ type silentStore struct {
 	failed    bool
 }
 
-// unconfirmedStore shows what an Apply whose answer was lost has done. A call that waits for it to
+// unconfirmedStore shows the effect of an Apply whose answer was lost. A call that waits for it to
 // be durable gets no answer.
 type unconfirmedStore struct {
 	registry.Store
@@ -272,8 +273,8 @@ func (s *unconfirmedStore) Apply(ctx context.Context, batch registry.Batch) ([]r
 	return etags, err
 }
 
-// A database that does not wait for its standby shows a commit that it would lose with its disk.
-// The commit is not acknowledged, with or without a key, before the standby has it.
+// A database that has not heard from its standby already shows a commit that it would lose with its
+// disk. The commit must not be acknowledged, with or without a key, before the standby has it.
 func TestUnconfirmedIsUnknown(t *testing.T) {
 	t.Parallel()
 	for _, keyed := range []bool{false, true} {

@@ -35,8 +35,8 @@ type viewChange struct {
 	base, next *metadata.ViewDocument
 }
 
-// owned checks whether the caller may make the change c. If next is a definer view, it plans that
-// the caller becomes the owner of the view.
+// owned checks whether the caller may make the change c. If next is a definer view, owned plans the
+// writes that make the caller its owner.
 //
 // Errors: KindForbidden if the caller may not make the change; the errors of the ledger.
 func (c viewChange) owned(ctx context.Context, p *parts) (owning, error) {
@@ -104,8 +104,8 @@ func (c viewChange) object() gate.Object {
 	return (&directory.Found{Pointer: c.pointer, Above: c.above}).Object(c.ident)
 }
 
-// becomeOwner plans that maker, an identity, owns the view. grants are the view's grants from
-// record, as they were read.
+// becomeOwner plans the writes that make the identity maker the owner of the view. grants are the
+// view's grants, as read from record.
 func (c viewChange) becomeOwner(ctx context.Context, p *parts, maker string, grants registry.Grants,
 	record registry.Record) (owning, error) {
 	snapshot, _, err := p.guard.Known(ctx)
@@ -136,8 +136,8 @@ func (c viewChange) becomeOwner(ctx context.Context, p *parts, maker string, gra
 	}, err
 }
 
-// Beside implements commit.Accompanied: the caller that replaces a definer view becomes its owner
-// in the same Apply.
+// Beside implements commit.Accompanied. A caller that replaces a definer view becomes its owner in
+// the same Apply.
 func (e viewEdit) Beside(ctx context.Context, found *directory.Found, base, next document) (commit.Beside, error) {
 	change := viewChange{
 		by: e.by, ident: found.Pointer.Identifier(), pointer: found.Pointer, above: found.Above,

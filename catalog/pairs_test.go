@@ -15,13 +15,13 @@ import (
 
 // This file and fates_test.go in maintenance/jobs are the table of docs/design/pairs.md.
 
-// meanwhile is what happens to the table a, which is that of the tests.
+// meanwhile is an event that happens to the table under test.
 type meanwhile struct {
 	name string
 	do   func(f *catalogkit.Fixture, table *catalog.Table) error
 }
 
-// withTable returns everything that can happen to the table called name.
+// withTable returns all events that can happen to the table called name.
 func withTable(name string) []meanwhile {
 	at := ident(name)
 	drop := func(f *catalogkit.Fixture, purge bool) error {
@@ -95,9 +95,10 @@ func withTable(name string) []meanwhile {
 	}
 }
 
-// TestPairsOfTransactions: everything that can happen to a table while a transaction works on it.
-// The transaction changes both of its tables, or none. One that pins the table-uuid follows its
-// table, and finds none if that has lost its pointer. One that does not pin it goes by the name.
+// TestPairsOfTransactions tests all events that can happen to a table while a transaction works on
+// it. The transaction changes both of its tables, or none. A transaction that requires the
+// table-uuid follows its table, and fails if the table has lost its pointer. Without that
+// requirement, it uses the table of that name.
 func TestPairsOfTransactions(t *testing.T) {
 	t.Parallel()
 	const happens, gone = moorage.Kind(0), moorage.KindNoSuchTable
@@ -148,9 +149,9 @@ func TestPairsOfTransactions(t *testing.T) {
 	}
 }
 
-// TestPairsOfLeases: everything that can happen to a table on which somebody has a lease. The lease
-// stays with the table: what is done under it afterwards reaches that table or nothing. The next
-// holder gets a greater token, as long as the table has its pointer.
+// TestPairsOfLeases tests all events that can happen to a leased table. The lease stays with the
+// table: a later change under the lease reaches that table or nothing. The next holder gets a
+// greater token, as long as the table has its pointer.
 func TestPairsOfLeases(t *testing.T) {
 	t.Parallel()
 	const happens, gone, failed = moorage.Kind(0), moorage.KindNoSuchTable, moorage.KindCommitFailed
@@ -200,9 +201,10 @@ func TestPairsOfLeases(t *testing.T) {
 	}
 }
 
-// TestPairsOfCredentials: while engines hold a credential for a table, nothing that happens to it
-// lets another table get its location: 400 where the table still has it, 409 where it is gone.
-// After the last credential has ended, the location of one that is gone passes on.
+// TestPairsOfCredentials tests all events that can happen to a table while engines hold a
+// credential for it. None of them lets another table get its location. The refusal is 400 if the
+// table still has the location, and 409 if the table is gone. After the last credential has
+// expired, the location of a table that is gone can be reused.
 func TestPairsOfCredentials(t *testing.T) {
 	t.Parallel()
 	at, z := catalogkit.LakeIdent(), catalogkit.LakeIdent()
@@ -215,7 +217,7 @@ func TestPairsOfCredentials(t *testing.T) {
 	for _, pair := range []struct {
 		name  string
 		do    func(f *catalogkit.Fixture, table *catalog.Table) error
-		keeps bool // the table has its location in the end
+		keeps bool // the table still has its location in the end
 	}{
 		{"nothing", func(*catalogkit.Fixture, *catalog.Table) error { return nil }, true},
 		{"rename", func(f *catalogkit.Fixture, _ *catalog.Table) error { return f.RenameTable(f.Ctx, at, z) }, true},

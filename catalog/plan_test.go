@@ -1,8 +1,7 @@
 package catalog
 
-// These tests are in the package because a plan function is not exported: it is half of a verb.
-// They show what a plan is made of without a store. What a verb does over a store is tested from
-// outside.
+// These tests are in the package because plan functions are not exported. They check plans without
+// a store. The effects of a verb on a store are tested from outside.
 
 import (
 	"errors"
@@ -22,13 +21,13 @@ import (
 	"moorage/registry"
 )
 
-// planned is a plan as text: what must hold, what is written, and what else happens.
+// planned is a plan as text: its conditions, its writes, and its other effects.
 type planned struct {
 	conditions []string
 	writes     []string
 	rest       string
-	refusal    moorage.Kind // instead of all that; KindInternal: none
-	again      bool         // ledger.ErrRetry instead of all that
+	refusal    moorage.Kind // the expected refusal instead of a plan; KindInternal if none
+	again      bool         // expect ledger.ErrRetry instead of a plan
 }
 
 func textOf(plan *commit.Plan, err error) planned {
@@ -73,7 +72,7 @@ func put(key registry.Key, state registry.State) string { return fmt.Sprintf("%s
 
 func remove(key registry.Key) string { return fmt.Sprintf("%s removed", key) }
 
-// The state that plan functions get in these tests. Ids are made of one byte.
+// The input of plan functions in these tests. Only the last byte of each ID is set.
 var (
 	planTime = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	planNS   = moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}}
@@ -81,7 +80,7 @@ var (
 	planU    = moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "u"}
 )
 
-// tag is the ETag of a record that was written for the nth time; zero if there is none.
+// tag returns the ETag of a record after its nth write. It is zero for a missing record.
 func tag(n byte) registry.ETag { return registry.ETag{15: n} }
 
 func id(n byte) registry.ID { return registry.ID{15: n} }
@@ -89,7 +88,7 @@ func id(n byte) registry.ID { return registry.ID{15: n} }
 func recordOf(key registry.Key, state registry.State, etag registry.ETag, value registry.Value) registry.Record {
 	writes, err := ledger.Encode(ledger.Put(key, state, value))
 	if err != nil {
-		panic(err) // values of a test can be encoded
+		panic(err) // the values in these tests can be encoded
 	}
 	return registry.Record{Key: key, State: state, ETag: etag, Value: writes[0].Value}
 }
@@ -236,7 +235,7 @@ func TestPlanners(t *testing.T) {
 	}
 }
 
-// A register takes the pointer that the table-uuid belongs to, or makes one, and drops what had the
+// A register uses the pointer with the table-uuid, or creates one. It drops the object that had the
 // name.
 func TestPlanRegistration(t *testing.T) {
 	t.Parallel()

@@ -28,8 +28,8 @@ func (p Pointers) FindForLease(ctx context.Context, caller moorage.Caller, ident
 	return found.Pointer.ID, found.Pointer.TableUUID, nil
 }
 
-// Named returns the last known id of the pointer called ident. It checks no privileges. known is
-// false if the name is not cached. Since then the pointer may have been renamed or removed.
+// Named returns the cached ID of the pointer called ident. It checks no privileges. known is false
+// if the name is not cached. A cached pointer may have been renamed or removed in the meantime.
 func (p Pointers) Named(ident moorage.Identifier) (id registry.ID, known bool) {
 	found, known := p.directory.Known(ident)
 	if !known {

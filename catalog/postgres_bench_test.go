@@ -27,10 +27,10 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// benchDatabase is a server whose commits are synced, as those of a server in earnest are.
+// benchDatabase is a database server that syncs its commits, as in production.
 type benchDatabase struct {
 	*pgserver.Server
-	warehouse string // folder of the warehouse of all catalogs over it
+	warehouse string // the folder of the warehouse, shared by all catalogs
 }
 
 func newBenchDatabase(b *testing.B) benchDatabase {
@@ -105,15 +105,15 @@ func (d benchDatabase) statements(b *testing.B, clients int, script string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for b.Loop() { // what pgbench measured is reported instead
+	for b.Loop() { // the measurement of pgbench is reported instead
 	}
 	b.ReportMetric(1e9/perSecond, "ns/op")
 }
 
-// commitScript is the least that a commit of one table takes, with values of the same size: the
-// pointer is replaced where it has a version, and the change is written. The pointers' keys are 4
-// bytes. Ids are drawn in sub-selects, once, or no index could be used. %d is the number of tables
-// less one.
+// commitScript is the minimal work of a commit to one table, with values of the same size. It
+// replaces the pointer on condition of its version, and writes the change. The pointers' keys have
+// 4 bytes. IDs are drawn once, in sub-selects, because otherwise no index could be used. %d is the
+// number of tables minus one.
 const commitScript = `\set id random(0, %d)
 \startpipeline
 UPDATE moorage_pointer SET etag = gen_random_uuid(), state = 1, value = decode(repeat('42', 400), 'hex') WHERE key = int4send(:id) AND etag <> '00000000-0000-0000-0000-000000000000';
@@ -121,9 +121,9 @@ INSERT INTO moorage_change (key, etag, state, value, wrote, awaits, reads, at) V
 \endpipeline
 `
 
-// BenchmarkPostgres has catalogs over PostgreSQL and files beside the statements alone. pgbench
-// carries the statements out on the same server. Rows "file" are a synced file of the size of a
-// small metadata file.
+// BenchmarkPostgres compares catalogs over PostgreSQL and files with the bare statements. pgbench
+// executes the statements on the same server. The rows "file" measure writing and syncing a file of
+// the size of a small metadata file.
 func BenchmarkPostgres(b *testing.B) {
 	d := newBenchDatabase(b)
 	b.Run("commit", func(b *testing.B) { d.benchmarkCommit(b) })
@@ -230,7 +230,7 @@ func (d benchDatabase) benchmarkList(b *testing.B) {
 	}
 }
 
-// putEntries writes entries alone: a list reads nothing else.
+// putEntries writes only entries, because a list reads nothing else.
 func putEntries(f *catalogkit.Fixture, b *testing.B, namespace registry.ID, count int) {
 	b.Helper()
 	var writes []registry.Write

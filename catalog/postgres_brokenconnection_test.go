@@ -26,13 +26,13 @@ type muteStore struct {
 	direct registry.Store // past the proxy
 
 	mu    sync.Mutex // guards the fields below; a leaf
-	left  int        // Applies before the one whose answer is lost; negative: none is
+	left  int        // Applies before the one whose answer is lost; negative if none is
 	hit   bool
 	cutBy sync.WaitGroup
 }
 
 // workTimeout is how long the proxy waits for the database to do its work. An Apply whose condition
-// fails leaves nothing to look at.
+// fails leaves no record to wait for.
 const workTimeout = 300 * time.Millisecond
 
 func (s *muteStore) arm(k int) {
@@ -50,7 +50,7 @@ func (s *muteStore) disarm() (hit bool) {
 	return s.hit
 }
 
-// isNext counts an Apply and reports whether its answer is to be lost.
+// isNext counts an Apply, and reports whether its answer must be lost.
 func (s *muteStore) isNext() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,9 +109,9 @@ func newMuteStore(t *testing.T, random *lockedRandom) *muteStore {
 	}
 }
 
-// For k = 0, 1, 2 …: the database carries the k-th Apply of each operation out, and the connection
-// breaks before its answer arrives. The operation is acknowledged, it has happened, and its files
-// are there.
+// For k = 0, 1, 2 …: the database carries out the k-th Apply of each operation, but the connection
+// breaks before its answer arrives. The operation must succeed, its effect must be visible, and its
+// files must exist.
 func TestBrokenConnections(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {
@@ -123,7 +123,8 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// loseOnce loses the answer of Apply k of the n-th mutation, and reports whether there was one.
+// loseOnce loses the answer of Apply k of the n-th mutation, and reports whether there was such an
+// Apply.
 func loseOnce(t *testing.T, n int, operation gate.Verb, k int) (hit bool) {
 	t.Helper()
 	var store *muteStore

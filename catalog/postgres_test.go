@@ -67,8 +67,8 @@ func faultyPostgresSystem(t *testing.T, random *lockedRandom) *historySystem {
 	return system
 }
 
-// newNodes returns n catalogs over one database that share the files of a fixture, and the locks
-// that it was given.
+// newNodes returns n catalogs over one database. They share the files of a fixture and the locks of
+// manager.
 func newNodes(t *testing.T, n int, manager locks.Manager) []*catalogkit.Fixture {
 	t.Helper()
 	dsn, random := stores.NewDatabase(t), newLockedRandom(1)
@@ -88,7 +88,7 @@ func newNodes(t *testing.T, n int, manager locks.Manager) []*catalogkit.Fixture 
 	return nodes
 }
 
-// rounds returns how many rounds a race over two nodes has.
+// rounds returns the number of rounds of a race over two nodes.
 func rounds(plain int) int {
 	if *longFlag {
 		return 10_000
@@ -113,14 +113,14 @@ func atOnce(calls ...func() error) []error {
 }
 
 const (
-	// dropWorkers is how many rounds of a race go on at once.
+	// dropWorkers is the number of concurrent rounds.
 	dropWorkers = 8
-	// dropMore is how many times as many rounds there are at most until either has won once.
+	// If one side has not won yet, the rounds are extended, to at most dropMore times as many.
 	dropMore = 20
 )
 
-// A namespace is dropped on one node while another makes a table in it and a namespace below it.
-// What was acknowledged is there. Nothing is in a namespace that is not there.
+// A namespace is dropped on one node while another node creates a table in it and a namespace below
+// it. All acknowledged objects exist. No object is in a missing namespace.
 func TestDropAgainstCreate(t *testing.T) {
 	t.Parallel()
 	nodes := newNodes(t, 2, locks.GrantAll{})
@@ -152,9 +152,10 @@ func TestDropAgainstCreate(t *testing.T) {
 	nodes[0].WantClean()
 }
 
-// unlessDropStoodStill returns call with a retry. It makes call again if call was unavailable after
-// it had waited for a drop as long as it may. On this machine the drop made no headway then. A call
-// that began when the drop was over has nothing to wait for.
+// unlessDropStoodStill returns call with a retry. call can fail with KindUnavailable after it has
+// waited for the drop for the maximum time, if the drop makes no progress on this machine. Then
+// call is repeated. A call that begins after the drop has nothing to wait for, so its failure
+// counts.
 func unlessDropStoodStill(over *atomic.Bool, call func() error) func() error {
 	return func() error {
 		for {
@@ -187,7 +188,7 @@ func dropAgainstCreate(ctx context.Context, nodes []*catalogkit.Fixture, round i
 			return err
 		}),
 		unlessDropStoodStill(&over, func() error {
-			_, err := other.CreateNamespace(ctx, catalogkit.Warehouse, below, nil) // and ns, if that is gone
+			_, err := other.CreateNamespace(ctx, catalogkit.Warehouse, below, nil) // also creates ns if it is gone
 			return err
 		}),
 	)
@@ -211,8 +212,8 @@ func dropAgainstCreate(ctx context.Context, nodes []*catalogkit.Fixture, round i
 	return dropped, nil
 }
 
-// Two nodes rename a table to and fro, within a namespace and between two, against one another.
-// Nobody waits for ever, and every reader sees one name.
+// Two nodes rename a table back and forth in opposite directions, within a namespace and between
+// two. No rename waits for ever, and every reader sees one name.
 func TestOppositeRenames(t *testing.T) {
 	t.Parallel()
 	for name, manager := range map[string]locks.Manager{"no locks": catalogkit.NoLocks(), "local locks": localLocks()} {

@@ -13,24 +13,25 @@ import (
 	"moorage/registry"
 )
 
-// Protections has the verbs on protection, for one caller: see Catalog.Protections. A protected
-// object, and all objects in it, cannot be dropped, unregistered, purged, forgotten, overwritten by
-// a register, replaced by an undrop, or renamed out of it. Nothing overrides that.
+// Protections has the verbs for protection, as one caller: see Catalog.Protections. A protected
+// object cannot be dropped, unregistered, purged, forgotten, overwritten by a register, or replaced
+// by an undrop. The same applies to all objects in it, and none of them can be renamed out of it.
+// Nothing overrides that.
 //
-// It promises that no node drops an object after Set has returned: TestProtectAgainstDrops. Nodes
-// that do not know protection have ended by then: TestProtectAwaitsOldNodes. Each verb that is
-// refused has a row in TestProtected, and one among the protectRaces of TestRaces. It is safe for
+// It promises that no node drops an object after Set has returned: TestProtectAgainstDrops. By that
+// time, all nodes that do not support protection have ended: TestProtectAwaitsOldNodes. Each
+// refused verb has a row in TestProtected, and a row in protectRaces for TestRaces. It is safe for
 // concurrent use.
 type Protections struct{ catalog *Catalog }
 
-// Protections returns the verbs on protection, for the caller of c and the key of its request.
+// Protections returns the verbs for protection, as the caller of c and with the key of its request.
 func (c *Catalog) Protections() Protections { return Protections{c} }
 
-// Protection is whether an object is protected.
+// Protection describes whether an object is protected.
 type Protection struct {
 	Protected bool // the object itself
-	// By is the container that protects the object too, the innermost one. It is nil if there is
-	// none. A warehouse or namespace has no name.
+	// By is the innermost container that also protects the object, or nil if there is none. If it
+	// is a warehouse or namespace, its Name is empty.
 	By *moorage.Identifier
 }
 
@@ -43,11 +44,12 @@ func (p Protections) Load(ctx context.Context, kind access.Kind, ident moorage.I
 	return found.protection(), moorage.Annotate("catalog.Load", ident.String(), err)
 }
 
-// Set protects an object, or ends its protection. Objects in it inherit that. The first protection
-// in a store raises the version that the store needs: nodes that do not obey it end. The first
-// protection by a process waits until they have.
+// Set protects an object, or ends its protection. Objects in it inherit the protection. The first
+// protection in a store raises the version that the store requires, so nodes that do not support
+// protection end. The first protection by a process waits until they have ended.
 //
-// Errors: the errors of Load; KindUnavailable; KindCommitUnknown. Durable when it returns.
+// Errors: the errors of Load; KindUnavailable; KindCommitUnknown. When Set returns without an
+// error, the change is durable.
 func (p Protections) Set(ctx context.Context, kind access.Kind, ident moorage.Identifier, protected bool) (
 	Protection, error) {
 	set, err := p.set(ctx, kind, ident, protected)
@@ -57,8 +59,8 @@ func (p Protections) Set(ctx context.Context, kind access.Kind, ident moorage.Id
 func (p Protections) set(ctx context.Context, kind access.Kind, ident moorage.Identifier, protected bool) (
 	set Protection, err error) {
 	c, by := p.catalog, p.catalog.asker(gate.Protect)
-	// The answer is what the last attempt planned. A read after the change could fail, although the
-	// change has happened.
+	// The answer comes from the plan of the last attempt. A read after the change could fail
+	// although the change has happened.
 	_, err = c.submit(ctx, commit.Intent{
 		Verb: gate.Protect, On: []moorage.Identifier{ident}, Silent: true,
 		Look: func(ctx context.Context) (commit.Scope, error) {
@@ -82,10 +84,10 @@ func (p Protections) set(ctx context.Context, kind access.Kind, ident moorage.Id
 	return set, nil
 }
 
-// raiseFormat makes nodes refuse the store that know only versions below version, because they
-// would do what the present change forbids. It returns when they have ended. The store may have had
-// the version before: another process, or an earlier request without an answer, may have raised it
-// a moment ago. So each process waits until it has waited once.
+// raiseFormat raises the version that the store requires, so that nodes end which know only lower
+// versions. Such nodes would ignore the present change. It returns when they have ended. The store
+// may already require the version: another process, or an earlier request without an answer, may
+// have raised it a moment ago. So every process waits, until it has once waited successfully.
 func (p *parts) raiseFormat(ctx context.Context, version int) error {
 	if p.oldNodesEnded.Load() >= int32(version) {
 		return nil
@@ -104,8 +106,8 @@ func (p *parts) raiseFormat(ctx context.Context, version int) error {
 
 // protecting is an object whose protection is read or set.
 type protecting struct {
-	path  *directory.Path  // of the object itself, or of the namespace that it is in
-	found *directory.Found // of a table or view, else nil
+	path  *directory.Path  // of the object itself, or of its namespace
+	found *directory.Found // set for a table or view, otherwise nil
 	ident moorage.Identifier
 }
 
@@ -200,9 +202,9 @@ func (f protecting) plan(attempt *commit.Attempt, protected bool) (*commit.Plan,
 	}, err
 }
 
-// unprotected returns the conditions of a change that protection refuses, of a table or view in the
-// namespace of path: the containers are unchanged, so that none of them is protected meanwhile. The
-// change must also require that the pointer is unchanged.
+// unprotected returns the conditions for a change that protection can refuse, of a table or view in
+// the namespace of path. They require that the containers are unchanged, so that none of them
+// becomes protected in the meantime. The change must also require an unchanged pointer.
 //
 // Errors: KindForbidden if the object is protected, or is a mirror.
 func unprotected(path *directory.Path, pointer registry.Pointer, ident moorage.Identifier) (

@@ -31,7 +31,7 @@ func protect(levels ...string) catalogkit.RaceClient {
 	}
 }
 
-// protectionsOf returns the verbs on protection of c.
+// protectionsOf returns the verbs of c for protection.
 func protectionsOf(c catalog.Verbs) catalog.Protections {
 	return c.(interface{ Protections() catalog.Protections }).Protections()
 }
@@ -64,7 +64,7 @@ func registerOver(name moorage.Identifier) catalogkit.RaceClient {
 	}
 }
 
-// delayPurges has the purges of the warehouse wait.
+// delayPurges gives the warehouse a purge delay.
 func delayPurges(f *catalogkit.Fixture) {
 	f.T.Helper()
 	delay := "7d"
@@ -73,7 +73,7 @@ func delayPurges(f *catalogkit.Fixture) {
 	must(f.T, err)
 }
 
-// callForward is a client that creates a table at the location of the dropped table t. It answers
+// callForward is a client that creates a table at the location of the dropped table t. It returns
 // nil if the create has begun t's purge.
 func callForward(ctx context.Context, c catalog.Verbs) error {
 	err := createTableAt(ident("u"), "file:///wh/ns/t")(ctx, c)
@@ -88,7 +88,7 @@ func inner() moorage.Identifier {
 	return moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"ns", "b"}, Name: "t"}
 }
 
-// dropInner makes the table inner, and drops it and its namespace.
+// dropInner creates the table inner, and drops it and its namespace.
 func dropInner(f *catalogkit.Fixture) {
 	f.T.Helper()
 	inner := inner()
@@ -98,7 +98,7 @@ func dropInner(f *catalogkit.Fixture) {
 	must(f.T, f.DropNamespace(f.Ctx, catalogkit.Warehouse, inner.Namespace))
 }
 
-// makeAgain drops t and its namespace, and makes a namespace of that name.
+// makeAgain drops t and its namespace, and recreates a namespace of that name.
 func makeAgain(f *catalogkit.Fixture) {
 	f.T.Helper()
 	dropOf(f, "t")
@@ -107,8 +107,8 @@ func makeAgain(f *catalogkit.Fixture) {
 }
 
 // TestProtected tries each change that protection refuses, with protection of the object and of
-// each container. It is refused with the command that ends the protection, and done after that.
-// What protection does not refuse goes on.
+// each container. The refusal names the command that ends the protection. After that command, the
+// change succeeds. Other changes of a protected object succeed.
 func TestProtected(t *testing.T) {
 	t.Parallel()
 	by := map[string]struct {
@@ -124,7 +124,7 @@ func TestProtected(t *testing.T) {
 	for name, row := range map[string]struct {
 		prepare func(f *catalogkit.Fixture)
 		do      catalogkit.RaceClient
-		not     []string // what does not protect from it
+		not     []string // containers whose protection does not prevent it
 	}{
 		"call its purge forward":                     {func(f *catalogkit.Fixture) { delayPurges(f); purgeT(f) }, callForward, []string{"the table"}},
 		"purge it now, its namespace is gone":        {dropInner, purgeNow(inner()), []string{"the table"}},
@@ -201,7 +201,7 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-// TestProtectWarehouse: a protected warehouse is not dropped, although it is empty.
+// TestProtectWarehouse: a protected warehouse cannot be dropped, even if it is empty.
 func TestProtectWarehouse(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -219,8 +219,8 @@ func TestProtectWarehouse(t *testing.T) {
 	must(t, f.Warehouses().Drop(f.Ctx, "lake"))
 }
 
-// TestProtectionIsInherited shows who protects an object, and that the first protection raises the
-// version that the store needs, after which older nodes are awaited once.
+// TestProtectionIsInherited checks which container protects an object. It also checks that the
+// first protection raises the version that the store requires, and then waits once for older nodes.
 func TestProtectionIsInherited(t *testing.T) {
 	t.Parallel()
 	awaited := 0
@@ -261,8 +261,8 @@ func TestProtectionIsInherited(t *testing.T) {
 	f.WantClean()
 }
 
-// TestProtectAwaitsOldNodes: a protection is answered only after older nodes have ended, also if
-// another process, or a request that failed, raised the version that the store needs.
+// TestProtectAwaitsOldNodes: Set returns only after older nodes have ended. This holds even if
+// another process, or a failed request, has already raised the version that the store requires.
 func TestProtectAwaitsOldNodes(t *testing.T) {
 	t.Parallel()
 	awaited, fails := 0, true
@@ -301,8 +301,9 @@ func TestProtectAwaitsOldNodes(t *testing.T) {
 	f.WantClean()
 }
 
-// TestProtectAgainstDrops has 16 clients drop tables by two nodes while one of these protects the
-// namespace. No table goes after that has been answered. The last drop of each client begins then.
+// In TestProtectAgainstDrops, 16 clients drop tables on two nodes, while one of the nodes protects
+// the namespace. After Set has returned, no table is dropped. The last drop of each client begins
+// after that.
 func TestProtectAgainstDrops(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -338,7 +339,7 @@ func TestProtectAgainstDrops(t *testing.T) {
 				}
 			})
 		}
-		<-started // one drop is over
+		<-started // wait for the end of one drop
 		err = protect("ns")(f.Ctx, other)
 		close(answered)
 		must(t, err)
@@ -357,9 +358,9 @@ func TestProtectAgainstDrops(t *testing.T) {
 	})
 }
 
-// protectAndLook protects something, and then looks at what it races with. It answers KindNotFound
-// if that had happened by then. So an answer of nil promises that it will be refused. If time
-// passes while it looks, it may answer KindUnavailable, although it has protected.
+// protectAndLook protects an object, and then checks whether the racing change has happened. If it
+// has, it returns KindNotFound. So nil promises that the racing change will be refused. If time
+// passes during the check, it may return KindUnavailable although the object is protected.
 func protectAndLook(set catalogkit.RaceClient, happened func(ctx context.Context, c catalog.Verbs) (bool, error)) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
 		if err := set(ctx, c); err != nil {
@@ -382,7 +383,7 @@ func tableIsGone(ctx context.Context, c catalog.Verbs) (bool, error) {
 	return false, err
 }
 
-// purgeHasBegun reports whether the dropped table t cannot come back any more.
+// purgeHasBegun reports whether the dropped table t can no longer be restored.
 func purgeHasBegun(ctx context.Context, c catalog.Verbs) (bool, error) {
 	rows, _, err := droppedOf(c).List(ctx, catalog.DroppedListing{
 		Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"ns"}, Name: "t",
@@ -460,8 +461,7 @@ func protectRaces() []race {
 	}
 }
 
-// protectOver is a race of a protection with b, which puts something else in the place of the table
-// that prepare returns.
+// protectOver is a race of a protection with b, which replaces the table returned by prepare.
 func protectOver(name string, prepare func(f *catalogkit.Fixture) *catalog.Table, b catalogkit.RaceClient) race {
 	var before *catalog.Table
 	isOther := func(ctx context.Context, c catalog.Verbs) (bool, error) {

@@ -13,13 +13,13 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// claimAt is a request for a location. It reports the location that it got.
+// claimAt is a request for a location. It returns the location of the new object.
 type claimAt struct {
 	name  string
 	claim func(f *catalogkit.Fixture) (string, error)
-	// ready does what must happen before; may be nil
+	// ready prepares the request; may be nil
 	ready func(f *catalogkit.Fixture)
-	// nests says that the location lies around or within that of the old table.
+	// nests is true if the location contains, or lies within, that of the old table.
 	nests bool
 }
 
@@ -74,12 +74,13 @@ func claimsAt() []claimAt {
 
 const (
 	purgedTable = "file:///w/t"
-	// elsewhere is a metadata file of a table at purgedTable. No purge of another one deletes it.
+	// elsewhere is a metadata file outside the location of its table, which is purgedTable. No
+	// purge of another table deletes it.
 	elsewhere = "file:///elsewhere/copy.metadata.json"
 )
 
-// While a purge waits, and while it runs, nobody gets the location of its table. Afterwards anybody
-// does.
+// While a purge waits or runs, no other object can get the location of its table. Afterwards, any
+// object can.
 func TestLocationOfAPurgeIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, row := range claimsAt() {
@@ -123,7 +124,8 @@ func TestLocationOfAPurgeIsRefused(t *testing.T) {
 	}
 }
 
-// A table or view that may live anywhere lives elsewhere while a purge is at its first location.
+// While a purge has the first default location of a new table or view, the object gets another
+// location.
 func TestDefaultLocationAvoidsAPurge(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -141,7 +143,7 @@ func TestDefaultLocationAvoidsAPurge(t *testing.T) {
 	f.WantClean()
 }
 
-// callOffPurge drops the table t with a purge that is then called off in state.
+// callOffPurge drops the table t with a purge, and then cancels the purge in the given state.
 func callOffPurge(f *catalogkit.Fixture, state registry.State) {
 	f.T.Helper()
 	task, pointer := dropPurged(f, "t", state)
@@ -150,8 +152,8 @@ func callOffPurge(f *catalogkit.Fixture, state registry.State) {
 	catalogkit.Tamper(f).Put(registry.PointerKey(pointer.ID), state, pointer)
 }
 
-// A location passes on at once after a drop without a purge, and after a purge that was called off
-// before it began. A purge that was called off later may still have files deleted. So its table
+// A location can be reused at once after a drop without a purge, and after a purge that was
+// cancelled before it began. A purge that was cancelled later may still delete files, so its table
 // keeps the location for the undrop window.
 func TestLocationPassesOnWithoutAPurge(t *testing.T) {
 	t.Parallel()
@@ -183,8 +185,8 @@ func TestLocationPassesOnWithoutAPurge(t *testing.T) {
 	}
 }
 
-// Somebody is about to take the location of a dropped table. Meanwhile the table comes back and is
-// dropped with a purge. Then the location no longer passes on.
+// A create is about to take the location of a dropped table. In the meantime, the table is restored
+// and dropped with a purge. Then the create must not get the location.
 func TestLocationOfATableThatIsDroppedAgain(t *testing.T) {
 	t.Parallel()
 	var creates catalogkit.Hook
@@ -203,7 +205,8 @@ func TestLocationOfATableThatIsDroppedAgain(t *testing.T) {
 	f.WantClean()
 }
 
-// If nobody can find out whether a location is free of a purge, it counts as another table's.
+// If the catalog cannot find out whether a location belongs to a purge, it treats the location as
+// taken.
 func TestLocationOfADroppedTableThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

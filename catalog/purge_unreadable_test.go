@@ -17,8 +17,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// dropPurged drops a table with a purge. It returns its task and the pointer, whose state it sets:
-// it is marked as in the middle of the purge if state says so.
+// dropPurged drops a table with a purge. It returns the purge's task and the pointer. It gives the
+// pointer the given state, which can be that of a purge in progress.
 func dropPurged(f *catalogkit.Fixture, name string, state registry.State) (task registry.Record, pointer registry.Pointer) {
 	f.T.Helper()
 	if err := f.DropTable(f.Ctx, ident(name), catalog.DropOptions{Purge: true}); err != nil {
@@ -45,7 +45,7 @@ func dropPurged(f *catalogkit.Fixture, name string, state registry.State) (task 
 	return tasks[0], pointer
 }
 
-// taskDamages returns what may stand in the record of a task so that it cannot be read.
+// taskDamages returns writes that make the record of a task unreadable.
 func taskDamages(t *testing.T, id registry.ID) map[string]registry.Write {
 	t.Helper()
 	key := registry.TaskKey(id)
@@ -66,8 +66,8 @@ func taskDamages(t *testing.T, id registry.ID) map[string]registry.Write {
 	}
 }
 
-// wantOnlyBlocked fails the test unless the ids in want are those of all that was given up. It
-// reads pages of one.
+// wantOnlyBlocked fails the test unless want has the IDs of all blocked purges. It reads pages of
+// one.
 func wantOnlyBlocked(f *catalogkit.Fixture, want ...string) []purge.Blocked {
 	f.T.Helper()
 	var all []purge.Blocked
@@ -91,15 +91,15 @@ func wantOnlyBlocked(f *catalogkit.Fixture, want ...string) []purge.Blocked {
 	return all
 }
 
-// Operators see a task that cannot be read, and what comes behind it. It is neither tried again nor
-// aborted: the last resort removes it. Then the files of its table stay, and so does the table for
-// its window, if the purge had not begun.
+// Operators see an unreadable task, and the tasks after it. It can be neither retried nor aborted.
+// As a last resort, an operator can make the catalog forget it. Then the files of its table stay.
+// If the purge had not begun, the dropped table can be restored until the end of its window.
 func TestUnreadableTask(t *testing.T) {
 	t.Parallel()
 	for storeName, open := range stores.Kinds() {
 		for damageName := range taskDamages(t, registry.ID{1}) {
 			if storeName != "memory" && damageName != "of another type" {
-				continue // a store does not look into values
+				continue // a store does not check values
 			}
 			t.Run(storeName+"/"+damageName, func(t *testing.T) {
 				t.Parallel()
@@ -153,8 +153,9 @@ func TestUnreadableTask(t *testing.T) {
 	}
 }
 
-// wantCalledOff fails the test unless the dropped table comes back as itself. The one whose purge
-// had begun must not. What is left of it can be a new table when its window is over.
+// wantCalledOff fails the test unless the dropped table can be restored as the same table. The
+// table whose purge had begun cannot be. Its remaining files can be registered as a new table after
+// its window.
 func wantCalledOff(f *catalogkit.Fixture, dropped, purging *catalog.Table) {
 	f.T.Helper()
 	back, err := f.RegisterTable(f.Ctx, ident("back"), catalog.RegisterRequest{MetadataLocation: dropped.MetadataLocation})
@@ -175,7 +176,7 @@ func wantCalledOff(f *catalogkit.Fixture, dropped, purging *catalog.Table) {
 	f.WantClean()
 }
 
-// A table whose purge was called off ends with its window, like one that was dropped without a
+// A table with a cancelled purge ends with its window, like a table that was dropped without a
 // purge. Its files stay.
 func TestCalledOffPurgeEnds(t *testing.T) {
 	t.Parallel()
@@ -203,7 +204,7 @@ func TestCalledOffPurgeEnds(t *testing.T) {
 	f.WantClean()
 }
 
-// The purge worker tells of what it cannot read once, and counts it until it is gone.
+// The purge worker logs an unreadable task once, and counts it until it is gone.
 func TestPurgeBesideUnreadable(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer
@@ -211,7 +212,7 @@ func TestPurgeBesideUnreadable(t *testing.T) {
 	table := f.Create("t")
 	f.Create("u")
 	dropPurged(f, "t", registry.StateDropped)
-	damaged := registry.TaskKey(registry.ID{15: 1}) // the first of all
+	damaged := registry.TaskKey(registry.ID{15: 1}) // sorts before all others
 	blocker := abandon(f, "u")
 	for _, key := range []registry.Key{damaged, registry.TaskKey(blocker.ID)} {
 		catalogkit.Tamper(f).Write(registry.Put(key, registry.StateNone, []byte(`{"id":7}`)))
@@ -238,8 +239,8 @@ func TestPurgeBesideUnreadable(t *testing.T) {
 	}
 }
 
-// A blocker that cannot be read is listed with its transaction. The transaction can be tried again
-// and aborted as usual.
+// An unreadable blocker is listed with its transaction. The transaction can be retried and aborted
+// as usual.
 func TestUnreadableBlocker(t *testing.T) {
 	t.Parallel()
 	for storeName, open := range stores.Kinds() {

@@ -23,10 +23,10 @@ import (
 
 const purgeDelay = 7 * 24 * time.Hour
 
-// waitingPurges has the purges of a fixture wait.
+// waitingPurges gives the purges of a fixture a delay.
 func waitingPurges(config *catalog.Config) { config.PurgeDelay = purgeDelay }
 
-// wantFile fails the test unless a file is there, or is not.
+// wantFile fails the test unless a file exists, or unless it is missing if there is false.
 func wantFile(f *catalogkit.Fixture, location string, there bool) {
 	f.T.Helper()
 	_, err := f.Files.Stat(f.Ctx, location)
@@ -38,7 +38,7 @@ func wantFile(f *catalogkit.Fixture, location string, there bool) {
 	}
 }
 
-// waiting returns the records of the purges that wait, by their ids.
+// waiting returns the records of the waiting purges, by ID.
 func waiting(f *catalogkit.Fixture) map[registry.ID]registry.Due {
 	f.T.Helper()
 	found := make(map[registry.ID]registry.Due)
@@ -50,7 +50,7 @@ func waiting(f *catalogkit.Fixture) map[registry.ID]registry.Due {
 	return found
 }
 
-// dropWaiting drops the table t with a purge, and returns the id of that.
+// dropWaiting drops the table t with a purge, and returns the purge's ID.
 func dropWaiting(f *catalogkit.Fixture) registry.ID {
 	f.T.Helper()
 	must(f.T, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}))
@@ -64,8 +64,8 @@ func dropWaiting(f *catalogkit.Fixture) registry.ID {
 	return registry.ID{}
 }
 
-// TestPurgeWaits drops a table with a purge, takes it back, and drops it again. The files stay
-// until the delay is over, not a moment longer than it takes a worker to look.
+// TestPurgeWaits drops a table with a purge, restores it, and drops it again. The files stay until
+// the delay is over. After that, the next pass of a worker deletes them.
 func TestPurgeWaits(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, waitingPurges)
@@ -98,7 +98,7 @@ func TestPurgeWaits(t *testing.T) {
 	f.WantClean()
 }
 
-// TestPurgeDelayOfAWarehouse has a warehouse say how long its purges wait.
+// TestPurgeDelayOfAWarehouse sets the purge delay of a warehouse.
 func TestPurgeDelayOfAWarehouse(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]time.Duration{"0": 0, "0s": 0, "90m": 90 * time.Minute, "30d": 30 * 24 * time.Hour} {
@@ -131,7 +131,8 @@ func TestPurgeDelayOfAWarehouse(t *testing.T) {
 	}
 }
 
-// TestPurgeSaysWhatWaits has the drop, the warehouse and the worker say how much waits.
+// TestPurgeSaysWhatWaits: the drop, the warehouse and the worker report how much data waits for a
+// purge.
 func TestPurgeSaysWhatWaits(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer
@@ -158,7 +159,7 @@ func TestPurgeSaysWhatWaits(t *testing.T) {
 	must(t, err)
 	second, end, err := f.Purges.ListWaiting(f.Ctx, next, 1)
 	must(t, err)
-	listed := slices.Concat(first, second) // in the order of ids, which are drawn
+	listed := slices.Concat(first, second) // ordered by ID, and IDs are random
 	slices.SortFunc(listed, func(a, b purge.Waiting) int { return strings.Compare(a.Table.Name, b.Table.Name) })
 	if len(first) != 1 || len(second) != 1 || end != "" || listed[1].Table.Name != "u" || listed[0].ID != id.String() || listed[0].Table.Name != "t" ||
 		listed[0].Bytes != 4711 || !listed[0].Begins.Equal(f.Clock.Now().Add(purgeDelay).Truncate(time.Second)) {
@@ -172,8 +173,8 @@ func TestPurgeSaysWhatWaits(t *testing.T) {
 	}
 }
 
-// TestPurgeCalledForward makes a table at the location of a dropped one whose purge waits. The
-// create begins the purge: from then on the dropped table cannot come back.
+// TestPurgeCalledForward creates a table at the location of a dropped table whose purge waits. The
+// create begins the purge, so the dropped table can no longer be restored.
 func TestPurgeCalledForward(t *testing.T) {
 	t.Parallel()
 	for _, row := range claimsAt() {
@@ -225,8 +226,8 @@ func TestPurgeCalledForward(t *testing.T) {
 	}
 }
 
-// TestPurgeIsNotCalledForward shows creates that leave a purge alone which waits: one without a
-// location, and one that can never succeed.
+// TestPurgeIsNotCalledForward: a waiting purge is not begun by a create without a location, or by a
+// create that can never succeed.
 func TestPurgeIsNotCalledForward(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, waitingPurges)
@@ -246,8 +247,8 @@ func TestPurgeIsNotCalledForward(t *testing.T) {
 	f.WantClean()
 }
 
-// TestPurgeIsCalledForwardByPurge: with access on, who has purge on the dropped table begins its
-// purge. Others are told until when its files are kept.
+// TestPurgeIsCalledForwardByPurge: with access control enabled, a create begins the purge only if
+// its caller has purge on the dropped table. Other callers learn how long the files are kept.
 func TestPurgeIsCalledForwardByPurge(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, waitingPurges, func(config *catalog.Config) {
@@ -281,8 +282,8 @@ func TestPurgeIsCalledForwardByPurge(t *testing.T) {
 	must(t, err)
 }
 
-// TestPurgeThatWaitsBegins begins a purge in the other ways: an operator says so; its warehouse is
-// gone when its time comes; the clock was a year ahead when its table was dropped.
+// TestPurgeThatWaitsBegins tests the other ways in which a purge begins. An operator begins it; its
+// time comes and its warehouse is gone; or the clock was a year ahead at the drop.
 func TestPurgeThatWaitsBegins(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]func(f *catalogkit.Fixture){
@@ -321,8 +322,8 @@ func TestPurgeThatWaitsBegins(t *testing.T) {
 	}
 }
 
-// TestPurgeThatWaitsIsCancelled takes the purges out of a copy of a store. The table can come back
-// there for the undrop window.
+// TestPurgeThatWaitsIsCancelled cancels the purges in a copy of a store. There, the table can be
+// restored for the undrop window.
 func TestPurgeThatWaitsIsCancelled(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, waitingPurges)

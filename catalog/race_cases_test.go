@@ -40,7 +40,7 @@ func renameTable(from, to moorage.Identifier) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error { return c.RenameTable(ctx, from, to) }
 }
 
-// registerTable registers the file at what location points to when it is called.
+// registerTable is a client that registers the file at *location. It reads *location when it runs.
 func registerTable(name moorage.Identifier, location *string) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
 		_, err := c.RegisterTable(ctx, name, catalog.RegisterRequest{MetadataLocation: *location})
@@ -67,20 +67,21 @@ func dropNamespace(ns ...string) catalogkit.RaceClient {
 	}
 }
 
-// purgeDropped is a client that purges. A look beside a purge, or a renewal of its claim, would be
-// a second call of the client.
+// purgeDropped is a client that purges. It makes no concurrent reads and renews no claim, because
+// each client may make only one call at a time.
 func purgeDropped(ctx context.Context, c catalog.Verbs) error {
 	config := catalogkit.PurgeConfig(c.(*catalogkit.Instance))
 	config.Interval, config.Stall, config.Life = 24*time.Hour, 24*time.Hour, 24*time.Hour
 	return catalogkit.PurgeOnce(ctx, config)
 }
 
-// inNamespace returns the identifier of a table in another namespace than ident does.
+// inNamespace returns the identifier of a table in a namespace other than that of ident.
 func inNamespace(ns, name string) moorage.Identifier {
 	return moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{ns}, Name: name}
 }
 
-// The races. Each call makes new ones, which must not run at the same time as themselves.
+// races returns all races. A race must not run concurrently with itself, so each call returns new
+// ones.
 func races(t testing.TB) []race {
 	races := append(namespaceRaces(), nameRaces()...)
 	races = append(races, commitRaces(t)...)
@@ -91,7 +92,7 @@ func races(t testing.TB) []race {
 	return append(races, registerRaces()...)
 }
 
-// namespaceRaces are those about a namespace that goes.
+// namespaceRaces are the races with a drop of a namespace.
 func namespaceRaces() []race {
 	moving := func(f *catalogkit.Fixture) {
 		f.Create("t")
@@ -143,7 +144,7 @@ func namespaceRaces() []race {
 			b: createTable(ident("t")),
 			ends: []string{
 				"done, done: ns ns:t", "done, no such namespace: ns", "namespace not empty, done: ns ns:t",
-				"?unavailable, no such namespace:", "?unavailable, unavailable:", // it came as far as the drop
+				"?unavailable, no such namespace:", "?unavailable, unavailable:", // it got as far as the drop
 			},
 		},
 		{
@@ -159,7 +160,7 @@ func namespaceRaces() []race {
 	}
 }
 
-// nameRaces are those about the name of a table.
+// nameRaces are the races for a name of a table.
 func nameRaces() []race {
 	one := func(f *catalogkit.Fixture) { f.Create("t") }
 	two := func(f *catalogkit.Fixture) { f.Create("t"); f.Create("u") }
@@ -231,8 +232,8 @@ func nameRaces() []race {
 	}
 }
 
-// renamedToAndFro returns the ends of a race in which two clients rename a table to and fro. Their
-// renames alternate.
+// renamedToAndFro returns the possible ends of a race in which two clients rename a table back and
+// forth. Their renames alternate.
 func renamedToAndFro(times int) []string {
 	ends := []string{"1 times, 0 times: ns ns:u", "1 times, 1 times: ns ns:t", "2 times, 1 times: ns ns:u"}
 	for n := range times + 1 {
@@ -241,11 +242,11 @@ func renamedToAndFro(times int) []string {
 	return ends
 }
 
-// commitRaces are those about a table that is committed to, or made by a commit.
+// commitRaces are the races with a commit that changes or creates a table.
 func commitRaces(t testing.TB) []race {
 	one := func(f *catalogkit.Fixture) { f.Create("t") }
 	set, create := catalogkit.SetProperty(t, "a", "b"), catalogkit.CommitCreateRequest(t, "file:///wh/made")
-	// Each makes tables of its own: what they have in common is names and locations.
+	// Each client creates its own tables. They compete for names and locations.
 	creating := func(n int, name string) catalog.TableChange {
 		return catalogkit.On(name, catalogkit.CreateWithUUID(t, "file:///wh/ns/"+name, n))
 	}
@@ -300,7 +301,7 @@ func commitRaces(t testing.TB) []race {
 		{
 			name: "make a table by a commit, create it",
 			a:    catalogkit.CommitTable(ident("t"), create), b: createTable(ident("t")),
-			// With locks a has the shard's before b has looked whether the name is free.
+			// With locks, a gets the shard's lock before b has checked whether the name is free.
 			ends: []string{"done, already exists: ns ns:t", "?commit failed, done: ns ns:t"},
 		},
 		{
@@ -308,13 +309,13 @@ func commitRaces(t testing.TB) []race {
 			a:    catalogkit.CommitTable(ident("t"), create), b: catalogkit.CommitTable(ident("u"), create),
 			ends: []string{
 				"done, already exists: ns ns:t", "already exists, done: ns ns:u",
-				"?done, bad request: ns ns:t", "?bad request, done: ns ns:u", // who lost had found the table-uuid free
+				"?done, bad request: ns ns:t", "?bad request, done: ns ns:u", // the loser had found the table-uuid free
 			},
 		},
 	}
 }
 
-// registerRaces are those about a table that is registered.
+// registerRaces are the races with a register.
 func registerRaces() []race {
 	return []race{
 		ofFile(liveTable, func(location *string) race {
@@ -373,7 +374,7 @@ func registerRaces() []race {
 	}
 }
 
-// ofFile returns a race about the metadata file that prepare makes.
+// ofFile returns a race about the metadata file created by prepare.
 func ofFile(prepare func(f *catalogkit.Fixture) (location string), about func(location *string) race) race {
 	location := new(string)
 	r := about(location)

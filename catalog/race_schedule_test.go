@@ -13,15 +13,15 @@ import (
 	"moorage/registry"
 )
 
-// steppedStore holds up the calls that a client of a race makes, until the race lets it make the
-// next one. It is safe for concurrent use.
+// steppedStore blocks each call of a race's client until the schedule lets the client continue. It
+// is safe for concurrent use.
 type steppedStore struct {
 	registry.Store
 
 	mu      sync.Mutex // guards the fields below; a leaf
 	waiting map[string]chan struct{}
-	fates   []fate           // of the next Applies of clients; those after them are answered
-	late    []registry.Batch // that happen later
+	fates   []fate           // of the next Applies of clients; later Applies are answered
+	late    []registry.Batch // batches to be applied later
 }
 
 func (s *steppedStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
@@ -43,7 +43,7 @@ func (s *steppedStore) Apply(ctx context.Context, batch registry.Batch) ([]regis
 	s.step(ctx)
 	switch s.fate(ctx, batch) {
 	case happens:
-		_, _ = s.Store.Apply(ctx, batch) // the answer is what is lost
+		_, _ = s.Store.Apply(ctx, batch) // the answer is lost
 		return nil, registry.ErrUnknown
 	case neverHappens, happensLater:
 		return nil, registry.ErrUnknown
@@ -51,7 +51,7 @@ func (s *steppedStore) Apply(ctx context.Context, batch registry.Batch) ([]regis
 	return s.Store.Apply(ctx, batch)
 }
 
-// fate returns what happens to a batch, and keeps it if that is later.
+// fate returns the fate of a batch. It keeps a batch that will be applied later.
 func (s *steppedStore) fate(ctx context.Context, batch registry.Batch) fate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *steppedStore) fate(ctx context.Context, batch registry.Batch) fate {
 	return next
 }
 
-// release lets the late batches happen, as far as they still can.
+// release applies those late batches that can still take effect.
 func (s *steppedStore) release(ctx context.Context) error {
 	var answers []error
 	for _, batch := range s.late {
@@ -81,7 +81,8 @@ func (s *steppedStore) release(ctx context.Context) error {
 
 type clientKey struct{}
 
-// clientOf returns the name of the client of a race that makes the call; empty if none does.
+// clientOf returns the name of the client that makes the call, or "" if the caller is not a client
+// of a race.
 func clientOf(ctx context.Context) string {
 	name, _ := ctx.Value(clientKey{}).(string)
 	return name
@@ -92,8 +93,8 @@ func isClient(ctx context.Context) bool {
 	return clientOf(ctx) != ""
 }
 
-// step waits until the client that ctx names may go on, or ctx ends. A client makes one call at a
-// time.
+// step waits until the client named in ctx may continue, or until ctx ends. A client makes one call
+// at a time.
 func (s *steppedStore) step(ctx context.Context) {
 	if !isClient(ctx) {
 		return
@@ -112,7 +113,7 @@ func (s *steppedStore) step(ctx context.Context) {
 	}
 }
 
-// ready returns the clients that wait for their next call, ordered.
+// ready returns the clients that wait for their next call, sorted.
 func (s *steppedStore) ready() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,20 +125,22 @@ func (s *steppedStore) ready() []string {
 	return clients
 }
 
-// let lets a client that is ready make its call.
-func (s *steppedStore) let(client string) {
+// resume lets a waiting client make its call.
+func (s *steppedStore) resume(client string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.waiting[client])
 	delete(s.waiting, client)
 }
 
-// schedule says who makes the next call, of those who are ready; "" lets time pass instead.
+// schedule chooses the client that makes the next call from those that are ready. If it returns "",
+// time passes instead.
 type schedule func(ready []string) string
 
-// runSchedule runs clients, each in a goroutine, one call of the store after the other as next has
-// it. It returns when all have ended. It must run in a bubble of synctest: a client that waits for
-// a lock is not ready, and time passes when nobody is.
+// runSchedule runs clients, each in a goroutine. They make one call of the store at a time, in the
+// order chosen by the schedule next. It returns when all clients have ended. It must run in a
+// bubble of synctest: a client that waits for a lock is not ready, and time passes when no client
+// is.
 func runSchedule(t *testing.T, store *steppedStore, next schedule, clients map[string]func(context.Context)) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -145,7 +148,7 @@ func runSchedule(t *testing.T, store *steppedStore, next schedule, clients map[s
 	for name, client := range clients {
 		group.Go(func() {
 			ctx := context.WithValue(t.Context(), clientKey{}, name)
-			store.step(ctx) // its first call may be made with locks held
+			store.step(ctx) // its first call may be made while it holds locks
 			client(ctx)
 		})
 	}
@@ -166,19 +169,19 @@ func runSchedule(t *testing.T, store *steppedStore, next schedule, clients map[s
 			continue
 		}
 		if client := next(ready); client != "" {
-			store.let(client)
+			store.resume(client)
 		} else {
 			time.Sleep(directory.DroppingStale + time.Second)
 		}
 	}
 }
 
-// inTurn is the schedule for one client alone.
+// inTurn is the schedule for a single client.
 func inTurn(ready []string) string { return ready[0] }
 
-// twoSwitches lets first make some calls, then second some, then first the rest, then second. It
-// passes over a client that is not ready. reached reports whether both made as many as they were to
-// make.
+// twoSwitches returns a schedule with two switches: the client first makes firstCalls calls, then
+// second makes secondCalls, then first makes the rest, then second. It skips a client that is not
+// ready. reached reports whether both clients made these numbers of calls.
 func twoSwitches(first, second string, firstCalls, secondCalls int) (next schedule, reached func() bool) {
 	next = func(ready []string) string {
 		turn := first
@@ -200,13 +203,13 @@ func twoSwitches(first, second string, firstCalls, secondCalls int) (next schedu
 	return next, func() bool { return firstCalls == 0 && secondCalls == 0 }
 }
 
-// anyOrder lets clients go as chance has it.
+// anyOrder chooses clients at random.
 func anyOrder(random *rand.Rand) schedule {
 	return func(ready []string) string { return ready[random.IntN(len(ready))] }
 }
 
-// withBreaks is next, but now and then time passes. Then what clients left half done seems to have
-// been left by the dead.
+// withBreaks is the schedule next, but now and then it lets time pass. After that, unfinished work
+// of a client looks like that of a dead process.
 func withBreaks(random *rand.Rand, next schedule) schedule {
 	return func(ready []string) string {
 		if random.IntN(40) == 0 {

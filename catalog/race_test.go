@@ -21,16 +21,16 @@ import (
 	"moorage/testkit/scale"
 )
 
-// race is two clients, a and b, that want what cannot both be.
+// race is two clients, a and b, with conflicting requests.
 type race struct {
 	name    string
-	prepare func(f *catalogkit.Fixture) // what there is before; may be nil
+	prepare func(f *catalogkit.Fixture) // sets up the initial state; may be nil
 	a, b    catalogkit.RaceClient
-	// ends are all ways in which it may end: what a and b were answered, and what there is then.
-	// Each must be seen, except those that begin with a question mark. A client that was
-	// unavailable has changed nothing; that need not be said here.
+	// ends are all possible ends: the answers to a and b, and then the existing objects. Each must
+	// occur, except those with a leading question mark. Ends in which a client failed with
+	// KindUnavailable are left out, because that client has changed nothing.
 	ends []string
-	// leaves means that files may stay which nothing names: of a table that ended.
+	// leaves is true if unnamed files of an ended table may be left.
 	leaves bool
 }
 
@@ -39,7 +39,7 @@ type counted int
 
 func (n counted) Error() string { return fmt.Sprintf("%d times", int(n)) }
 
-// repeat is a client that makes the same call several times and answers how often it was done.
+// repeat is a client that makes the same call several times. Its answer is the number of successes.
 func repeat(times int, client catalogkit.RaceClient) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
 		done := counted(0)
@@ -52,14 +52,15 @@ func repeat(times int, client catalogkit.RaceClient) catalogkit.RaceClient {
 	}
 }
 
-// raceSystem is where a race takes place: what its clients share.
+// raceSystem is the environment of a race, which its clients share.
 type raceSystem struct {
 	name  string
 	locks func() locks.Manager
-	nodes int // each client has its own if there are two
+	nodes int // if 2, each client has its own node
 }
 
-// raceSystems returns them; the race detector, which makes all slow, does without the last one.
+// raceSystems returns the systems. Under the race detector, it leaves out the last one to save
+// time.
 func raceSystems() []raceSystem {
 	systems := []raceSystem{{"local locks", localLocks, 1}, {"two nodes", catalogkit.NoLocks, 2}}
 	if !scale.On {
@@ -68,13 +69,12 @@ func raceSystems() []raceSystem {
 	return systems
 }
 
-// raceOrders is how many random orders of a race's calls are tried, beside those that are
-// enumerated.
+// raceOrders is the number of random orders of a race's calls, in addition to the enumerated ones.
 const raceOrders = 20 / scale.Factor
 
-// Two clients change names at the same time. Each table keeps one name, in a namespace that is
-// there. Each name leads to a table, and no file is left that nothing names. This holds in any
-// order of the calls of the store, with locks that exclude and with locks that do not.
+// Two clients change names at the same time. Each table keeps one name, in an existing namespace.
+// Each name leads to a table, and no unnamed file is left. This holds in any order of the calls of
+// the store, with locks that exclude and with locks that do not.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	for _, system := range raceSystems() {
@@ -99,8 +99,8 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// Answers of the store are lost, of writes that happened, will not, or happen only when all is
-// over. The races have the same ends, and no others.
+// The store loses answers of writes. Such a write has happened, never happens, or happens only
+// after the race. The races have the same ends, and no others.
 func TestRacesWithLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, system := range raceSystems() {
@@ -122,7 +122,7 @@ func TestRacesWithLostAnswers(t *testing.T) {
 }
 
 // enumerate runs the race in every order with two switches between its clients. Under the race
-// detector it runs one of several orders.
+// detector, it runs only a sample of these orders.
 func (r race) enumerate(t *testing.T, system raceSystem, first, second string, seen map[string]bool) {
 	t.Helper()
 	for firstCalls := 0; ; firstCalls++ {
@@ -141,14 +141,14 @@ func (r race) enumerate(t *testing.T, system raceSystem, first, second string, s
 	}
 }
 
-// run runs the race once, and holds its end against those that may be.
+// run runs the race once, and checks that its end is one of r.ends.
 func (r race) run(t *testing.T, system raceSystem, next schedule, fates []fate, seen map[string]bool) {
 	t.Helper()
 	end := r.runClients(t, system, next, fates, r.a, r.b)
 	seen[end.String()] = true
 	switch unavailable := moorage.KindUnavailable.String(); {
 	case slices.Contains(r.ends, end.String()), slices.Contains(r.ends, "?"+end.String()):
-	case end.a == unavailable && end.b == unavailable: // nothing was changed, and so below
+	case end.a == unavailable && end.b == unavailable: // nothing was changed; likewise below
 		r.wantEnd(t, end, r.runClients(t, system, inTurn, nil, nil, nil))
 	case end.a == unavailable:
 		r.wantEnd(t, end, r.runClients(t, system, inTurn, nil, nil, r.b))
@@ -159,8 +159,8 @@ func (r race) run(t *testing.T, system raceSystem, next schedule, fates []fate, 
 	}
 }
 
-// wantEnd fails the test unless a race in which one or both clients were unavailable ended as it
-// does without them.
+// wantEnd fails the test unless a race in which clients failed with KindUnavailable ended as it
+// does without these clients.
 func (r race) wantEnd(t *testing.T, got, without raceEnd) {
 	t.Helper()
 	if without.a != "" && without.a != got.a || without.b != "" && without.b != got.b || without.there != got.there {
@@ -168,13 +168,14 @@ func (r race) wantEnd(t *testing.T, got, without raceEnd) {
 	}
 }
 
-// raceEnd is what the clients were answered, "" for one that is not there, and what there is then.
+// raceEnd is the end of a race: the answer to each client, or "" if the client is missing, and the
+// existing objects.
 type raceEnd struct{ a, b, there string }
 
 func (e raceEnd) String() string { return strings.TrimSpace(e.a + ", " + e.b + ": " + e.there) }
 
-// runClients runs a and b. One or both may be missing. It checks what has to hold whatever they
-// did.
+// runClients runs a and b. One or both may be missing. It checks the invariants that hold after any
+// end.
 func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates []fate, a, b catalogkit.RaceClient) (end raceEnd) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +213,7 @@ func (r race) runClients(t *testing.T, system raceSystem, next schedule, fates [
 			t.Error(err)
 		}
 		end.there = strings.Join(inventory(f, nodes[:]), " ")
-		time.Sleep(max(directory.DroppingStale, commit.TransactionDeadline) + time.Second) // what was left half done is from the dead now
+		time.Sleep(max(directory.DroppingStale, commit.TransactionDeadline) + time.Second) // so unfinished work looks dead
 		putBackAll(f, f.Instance, nil)
 		if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 			t.Error(err)
@@ -235,7 +236,7 @@ func answerOf(err error) string {
 	return moorage.KindOf(err).String()
 }
 
-// putBackAll does what those do who create something below parent, and below the namespaces in it.
+// putBackAll undoes dead drops, as a create below parent and below each namespace in it would.
 func putBackAll(f *catalogkit.Fixture, c *catalogkit.Instance, parent moorage.Namespace) {
 	f.T.Helper()
 	if _, err := c.Directory.LivePath(f.Ctx, catalogkit.Warehouse, parent); err != nil {
@@ -250,8 +251,8 @@ func putBackAll(f *catalogkit.Fixture, c *catalogkit.Instance, parent moorage.Na
 	}
 }
 
-// contents returns what a node lists of kind k in a namespace, such as "ns:t" or "ns:view v". Each
-// must load.
+// contents returns the objects of kind k that a node lists in a namespace, such as "ns:t" or
+// "ns:view v". Each object must load.
 func contents(f *catalogkit.Fixture, c *catalogkit.Instance, k *directory.Kind, ns moorage.Namespace) []string {
 	f.T.Helper()
 	list, prefix := c.ListTables, strings.Join(ns, "/")+":"
@@ -274,8 +275,8 @@ func contents(f *catalogkit.Fixture, c *catalogkit.Instance, k *directory.Kind, 
 	return there
 }
 
-// inventory returns the namespaces that nodes show, and the tables and views with a colon. Each
-// must load.
+// inventory returns the namespaces, tables and views listed by nodes. The names of tables and views
+// contain a colon. Each of them must load.
 func inventory(f *catalogkit.Fixture, nodes []*catalogkit.Instance) []string {
 	f.T.Helper()
 	var there []string

@@ -15,8 +15,8 @@ import (
 	"moorage/testkit/scale"
 )
 
-// wantLists fails the test unless the manifest lists that servers wrote and that are there are
-// those that snapshots of the table name.
+// wantLists fails the test unless the existing manifest lists written by servers are exactly those
+// named by snapshots of the table.
 func wantLists(t *testing.T, table *catalog.Table, count *catalogkit.FileCount) {
 	t.Helper()
 	named := map[string]bool{}
@@ -35,7 +35,7 @@ func wantLists(t *testing.T, table *catalog.Table, count *catalogkit.FileCount) 
 	}
 }
 
-// logOf returns the snapshots that the snapshot log names.
+// logOf returns the snapshots in the snapshot log.
 func logOf(t *testing.T, document *metadata.Document) (ids []int64) {
 	t.Helper()
 	var parsed struct {
@@ -50,9 +50,9 @@ func logOf(t *testing.T, document *metadata.Document) (ids []int64) {
 	return ids
 }
 
-// Several appends to one version are under way at once, and their clients do not try again. All
-// succeed. Each row is there once, the chain and the log have each snapshot, and there are few
-// versions. Nothing is left of attempts that lost.
+// Several concurrent appends to one version run without retries by their clients. All succeed. Each
+// row occurs once, the chain and the log contain each snapshot, and there are few versions. Nothing
+// is left of lost attempts.
 func TestRebaseAppendersWithoutRetry(t *testing.T) {
 	t.Parallel()
 	const writers, rounds = 32, 6 / min(scale.Factor, 3)

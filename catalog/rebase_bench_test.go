@@ -17,10 +17,10 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// BenchmarkAppendRebase is appends that 32 clients send at once to the same version of a table,
-// which has that many manifests. Each append has a manifest and a list of its own, which are
-// written while the clock stands. Compare with property: as many clients set a property each.
-// cpu-ms/op is the processor time of the whole process while the clock runs.
+// BenchmarkAppendRebase measures concurrent appends by 32 clients to the same version of a table,
+// which has a given number of manifests. Each append has its own manifest and list, which are
+// written while the timer is stopped. Compare with property, in which as many clients set one
+// property each. cpu-ms/op is the processor time of the whole process while the timer runs.
 func BenchmarkAppendRebase(b *testing.B) {
 	const clients = 32
 	for _, manifests := range []int{1, 100, 1500} {
@@ -68,8 +68,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// tableOf makes a table whose snapshot has so many manifests. The manifests themselves are not
-// there: nobody reads those that all have seen.
+// tableOf creates a table whose snapshot has the given number of manifests. The manifest files
+// themselves do not exist, because manifests known to all appends are not read.
 func (e *engine) tableOf(f *catalogkit.Fixture, name moorage.Identifier, manifests int) *catalog.Table {
 	e.tb.Helper()
 	empty := must1(f.CreateTable(f.Ctx, name, catalog.CreateTableRequest{

@@ -15,7 +15,8 @@ import (
 	"moorage/testkit/histories"
 )
 
-// engine writes what an engine writes before it commits an append: manifests and manifest lists.
+// engine writes the files that an engine writes before it commits an append: manifests and manifest
+// lists.
 type engine struct {
 	tb      testing.TB
 	files   storage.Store
@@ -24,29 +25,29 @@ type engine struct {
 
 // draft is an append that is about to be written. A test may change it first.
 type draft struct {
-	table          *catalog.Table // as its client saw it
+	table          *catalog.Table // as seen by its client
 	id             int64
-	parent         int64 // 0: none
+	parent         int64 // 0 if none
 	sequence       int64
 	manifests      []draftManifest
-	kept           []iceberg.ManifestFile // of the list of parent
+	kept           []iceberg.ManifestFile // manifests in the list of parent
 	summary        map[string]string
-	requirements   string // further ones, each with a comma in front
-	snapshot       string // further members, likewise
-	refMembers     string // of set-snapshot-ref, likewise
+	requirements   string // further requirements, each preceded by a comma
+	snapshot       string // further members of the snapshot, likewise
+	refMembers     string // further members of set-snapshot-ref, likewise
 	branch         string
-	list           string // where the list goes
+	list           string // the location of the manifest list
 	firstRow, rows int64
 	schema         int
 	omitFirstRow   bool
 	otherUpdates   string // likewise
 }
 
-// draftManifest is a manifest that an append brings.
+// draftManifest is a manifest added by an append.
 type draftManifest struct {
 	path     string
 	files    []draftFile
-	snapshot int64 // that added it, as the list has it
+	snapshot int64 // that added the manifest, according to the list
 	sequence int64
 	spec     int32
 	content  iceberg.ManifestContent
@@ -59,13 +60,13 @@ type draftFile struct {
 	path                     string
 	status                   iceberg.ManifestEntryStatus
 	rows                     int64
-	snapshot, sequence, file *int64 // nil: inherited
+	snapshot, sequence, file *int64 // inherited if nil
 	firstRow                 *int64
 	content                  iceberg.ManifestEntryContent
 }
 
-// draft returns an append of files to the version that its client saw, each with ten rows, in one
-// manifest.
+// draft returns an append of files to table, the version seen by its client. Each file has ten
+// rows, and all are in one manifest.
 func (e *engine) draft(table *catalog.Table, id int64, files ...string) *draft {
 	e.tb.Helper()
 	document := table.Document
@@ -98,7 +99,7 @@ func (e *engine) listOf(document *metadata.Document, snapshot int64) []iceberg.M
 	return nil
 }
 
-// read reads a manifest list with a reader that is not the server's.
+// read reads a manifest list with an independent reader, not that of the server.
 func (e *engine) read(location string) []iceberg.ManifestFile {
 	e.tb.Helper()
 	raw := must1(storageRead(e.tb, e.files, location))(e.tb)
@@ -185,7 +186,7 @@ func storageRead(tb testing.TB, files storage.Store, location string) ([]byte, e
 	return out.Bytes(), err
 }
 
-// must1 returns a function that fails the test on err, and else returns value.
+// must1 returns a function that fails the test if err is not nil, and otherwise returns value.
 func must1[T any](value T, err error) func(testing.TB) T {
 	return func(tb testing.TB) T {
 		tb.Helper()
@@ -196,7 +197,7 @@ func must1[T any](value T, err error) func(testing.TB) T {
 	}
 }
 
-// memberOf returns a number that a document has under name; 0 if it has none.
+// memberOf returns the number that a document has under name, or 0 if it has none.
 func memberOf(tb testing.TB, document *metadata.Document, name string) (value int64) {
 	tb.Helper()
 	members := map[string]json.RawMessage{}
@@ -207,8 +208,8 @@ func memberOf(tb testing.TB, document *metadata.Document, name string) (value in
 	return value
 }
 
-// rowsOf returns how many rows the live data files of the head of main have. It fails the test if a
-// file is there twice.
+// rowsOf returns the number of rows in the live data files of the head of main. It fails the test
+// if a file occurs twice.
 func (e *engine) rowsOf(document *metadata.Document) (rows int64) {
 	e.tb.Helper()
 	seen := map[string]bool{}

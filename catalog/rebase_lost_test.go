@@ -11,8 +11,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// The manifest lists of an attempt that lost go with its metadata file. They stay with a file that
-// somebody has named since.
+// The manifest lists of a lost attempt are deleted together with its metadata file. They stay if
+// the file has been registered in the meantime.
 func TestRebaseListsGoWithTheirFile(t *testing.T) {
 	t.Parallel()
 	for _, named := range []bool{true, false} {

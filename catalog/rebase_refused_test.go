@@ -15,29 +15,31 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// The snapshots of the tests of refusals: what the client of the append saw, what came since, and
-// the append.
+// The snapshots in the tests of refusals: the one seen by the client of the append, a later one,
+// and the append.
 const seenID, sinceID, lateID = 1, 2, 3
 
-// rebaseRefusal is an append that must not be moved.
+// rebaseRefusal is an append that must not be rebased.
 type rebaseRefusal struct {
 	name    string
-	version int // of the format; 0: 2
-	// since is done to the table after the client of the append has looked; nil: another append.
+	version int // format version; 0 means 2
+	// since changes the table after the client of the append has loaded it. If nil, it is another
+	// append.
 	since func(f *catalogkit.Fixture, e *engine, seen *catalog.Table)
 	// spoil changes the append before it is written, and spoilFiles the files after that.
 	spoil      func(d *draft, f *catalogkit.Fixture)
 	spoilFiles func(d *draft, f *catalogkit.Fixture)
-	// why is the reason that is counted; empty: the request is not taken for an append at all.
+	// why is the reason that is counted. It is empty if the request is not treated as an append at
+	// all.
 	why metadata.Misfit
 }
 
 func number(n int64) *int64 { return &n }
 
-// remove deletes a file behind the server's back.
+// remove deletes a file directly in the storage.
 func remove(f *catalogkit.Fixture, location string) { must(f.T, f.Files.Delete(f.Ctx, location)) }
 
-// rebaseRefusals are the conditions of a move, each broken once.
+// rebaseRefusals breaks each condition of a rebase once.
 var rebaseRefusals = []rebaseRefusal{
 	{name: "another update", spoil: func(d *draft, _ *catalogkit.Fixture) {
 		d.otherUpdates = `,{"action":"set-properties","updates":{"mine":"yes"}}`
@@ -164,7 +166,7 @@ func sinceAppend(f *catalogkit.Fixture, e *engine, seen *catalog.Table) {
 	must1(f.Commit(f.Ctx, ident("t"), e.write(e.draft(seen, sinceID, "b"))))(f.T)
 }
 
-// mergeAll makes d merge the manifest of the snapshot that its client saw into its own.
+// mergeAll makes d merge the manifest of the snapshot seen by its client into its own manifest.
 func mergeAll(d *draft, _ *catalogkit.Fixture) {
 	d.kept = nil
 	d.manifests[0].min = 1
@@ -174,7 +176,8 @@ func mergeAll(d *draft, _ *catalogkit.Fixture) {
 	})
 }
 
-// rebaseCase prepares a table, and an append that comes too late. It returns the request of that.
+// rebaseCase prepares a table, and an append that comes too late. It returns the request for that
+// append.
 func rebaseCase(f *catalogkit.Fixture, c rebaseRefusal) catalog.CommitRequest {
 	f.T.Helper()
 	version := max(c.version, 2)
@@ -196,7 +199,8 @@ func rebaseCase(f *catalogkit.Fixture, c rebaseRefusal) catalog.CommitRequest {
 	return request
 }
 
-// Whatever does not fit is refused as if nothing were ever moved, and nothing is written for it.
+// An append that cannot be rebased is refused with the same error as without rebases, and nothing
+// is written for it.
 func TestRebaseRefusals(t *testing.T) {
 	t.Parallel()
 	for _, c := range rebaseRefusals {
@@ -222,7 +226,8 @@ func TestRebaseRefusals(t *testing.T) {
 	}
 }
 
-// What the tests of refusals spoil fits as it is, and so does a merge.
+// Without the changes that the tests of refusals make, the append is rebased. An append that merges
+// manifests is rebased too.
 func TestRebaseFits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []rebaseRefusal{
@@ -247,7 +252,8 @@ func TestRebaseFits(t *testing.T) {
 	}
 }
 
-// A client that saw no snapshot is behind all that came since, as long as all of them are there.
+// An append of a client that saw no snapshot can be rebased onto all later snapshots, as long as
+// all of them still exist.
 func TestRebaseOntoExpired(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -261,8 +267,8 @@ func TestRebaseOntoExpired(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 }
 
-// A rebase takes the consent of the table and of the request, or that of a table for all requests.
-// The warehouse, the table and the request can each refuse it.
+// A rebase needs the consent of both the table and the request, or of a table for all requests. The
+// warehouse, the table and the request can each refuse it.
 func TestRebaseConsent(t *testing.T) {
 	t.Parallel()
 	const unset, on, off = catalog.RebaseUnset, catalog.RebaseOn, catalog.RebaseOff
@@ -297,8 +303,8 @@ func TestRebaseConsent(t *testing.T) {
 	}
 }
 
-// rebaseProperty returns the properties with which something is made that has value as its
-// moorage.append-rebase; none if value is empty.
+// rebaseProperty returns properties with moorage.append-rebase set to value. It returns none if
+// value is empty.
 func rebaseProperty(value string) map[string]string {
 	if value == "" {
 		return nil
@@ -306,7 +312,7 @@ func rebaseProperty(value string) map[string]string {
 	return map[string]string{metadata.PropAppendRebase: value}
 }
 
-// A warehouse that was changed to refuse is obeyed within five seconds.
+// If a warehouse is changed to refuse rebases, this takes effect within five seconds.
 func TestRebaseRefusedByAChangedWarehouse(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -322,7 +328,7 @@ func TestRebaseRefusedByAChangedWarehouse(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 }
 
-// A value that does not exist is refused, and so is consent of a warehouse for its clients.
+// An unknown value is refused. A warehouse cannot consent on behalf of its clients.
 func TestRebaseWrongChoices(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

@@ -13,7 +13,7 @@ import (
 // newEngine returns an engine that writes to the files of f.
 func newEngine(f *catalogkit.Fixture, version int) *engine { return &engine{f.T, f.Files, version} }
 
-// An append whose branch has moved is put on top of the head, if somebody asked for that.
+// An append whose branch has moved is rebased onto the head, if that was requested.
 func TestRebase(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{2, 3} {
@@ -46,7 +46,7 @@ func TestRebase(t *testing.T) {
 	}
 }
 
-// Without being asked the server refuses an append whose branch has moved.
+// By default, the server refuses an append whose branch has moved.
 func TestRebaseIsOffByDefault(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -58,7 +58,7 @@ func TestRebaseIsOffByDefault(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 }
 
-// createVersion makes a table of a format version that consents to rebases for all its writers.
+// createVersion creates a table of a format version that consents to rebases for all its writers.
 func createVersion(f *catalogkit.Fixture, name string, version int) *catalog.Table {
 	f.T.Helper()
 	return createWith(f, name, map[string]string{
@@ -66,7 +66,7 @@ func createVersion(f *catalogkit.Fixture, name string, version int) *catalog.Tab
 	})
 }
 
-// createWith makes a table with properties.
+// createWith creates a table with properties.
 func createWith(f *catalogkit.Fixture, name string, properties map[string]string) *catalog.Table {
 	f.T.Helper()
 	return must1(f.CreateTable(f.Ctx, ident(name), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Properties: properties}))(f.T)

@@ -17,19 +17,19 @@ import (
 	"moorage/txlog"
 )
 
-// newerStore is a store that a later version writes to as well: every record that is new gets a
-// member of it. It fails the test when a write of this version takes such a member away.
+// newerStore is a store as used by a later version too: it adds an unknown member to every new
+// record. It fails the test if a write of this version removes such a member.
 type newerStore struct {
 	registry.Store
 	t *testing.T
 
-	mu      sync.Mutex // makes a look and the write behind it one; leaf
+	mu      sync.Mutex // held for a read and the write after it; leaf
 	rewrote map[registry.Table]int
 }
 
 const laterMember = `"later":`
 
-// laterOf returns the member that a record of key gets.
+// laterOf returns the member added to the record at key.
 func laterOf(key registry.Key) string { return laterMember + fmt.Sprintf("%q", key.String()) }
 
 func (s *newerStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
@@ -70,8 +70,8 @@ func (s undeleting) Apply(ctx context.Context, batch registry.Batch) ([]registry
 	return s.Store.Apply(ctx, batch)
 }
 
-// withLater returns what a later version would have written, and has it that this version keeps
-// what is there.
+// withLater returns the value that a later version would have written. It checks that this version
+// keeps the members of the previous value.
 func (s *newerStore) withLater(write registry.Write, there registry.Record) []byte {
 	switch _, member, found := bytes.Cut(there.Value, []byte(laterMember)); {
 	case there.Exists() && found:
@@ -79,7 +79,7 @@ func (s *newerStore) withLater(write registry.Write, there registry.Record) []by
 			s.t.Errorf("%s was written without %s:\n%s\nwas\n%s", write.Key, want, write.Value, there.Value)
 		}
 		return write.Value
-	case bytes.Contains(write.Value, []byte(laterMember)): // carried on from another record
+	case bytes.Contains(write.Value, []byte(laterMember)): // copied from another record
 		return write.Value
 	}
 	members := strings.TrimSuffix(strings.TrimPrefix(string(write.Value), "{"), "}")
@@ -99,7 +99,7 @@ func newLaterFixture(t *testing.T) (*catalogkit.Fixture, *newerStore) {
 	return f, store
 }
 
-// succeed fails the test at the first operation that fails.
+// succeed fails the test on the first error.
 func succeed(t *testing.T, errs ...error) {
 	t.Helper()
 	for i, err := range errs {
@@ -109,8 +109,7 @@ func succeed(t *testing.T, errs ...error) {
 	}
 }
 
-// TestLaterMembersSurviveOperations carries out every operation that writes a record in the place
-// of one.
+// TestLaterMembersSurviveOperations carries out every operation that replaces a record.
 func TestLaterMembersSurviveOperations(t *testing.T) {
 	t.Parallel()
 	f, store := newLaterFixture(t)
@@ -130,7 +129,7 @@ func TestLaterMembersSurviveOperations(t *testing.T) {
 	_, err := f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Updates: map[string]string{"x": "1"}})
 	succeed(t, err)
 
-	// A name that is given to another table, and one that comes back.
+	// A name that is given to another table, and one that is reused by its table.
 	succeed(t, f.RenameTable(f.Ctx, ident("c"), ident("d")))
 	entries, err := f.Store.List(f.Ctx, registry.TableEntry, "", "", 100)
 	succeed(t, err)
@@ -144,13 +143,13 @@ func TestLaterMembersSurviveOperations(t *testing.T) {
 	_, err = f.RegisterTable(f.Ctx, ident("d"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
 	succeed(t, err)
 
-	// A location that passes on to another table.
+	// A location that is reused by another table.
 	succeed(t, f.DropTable(f.Ctx, ident("d"), catalog.DropOptions{}))
 	f.CreateAt("e", table.Document.Location())
 	succeed(t, f.DropTable(f.Ctx, ident("e"), catalog.DropOptions{}))
 	f.CreateAt("g", table.Document.Location())
 
-	// Containers that are not empty are marked, and put back.
+	// Containers that are not empty are marked, and the mark is removed.
 	catalogkit.WantKind(t, f.DropNamespace(f.Ctx, catalogkit.Warehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
 	catalogkit.WantKind(t, f.Warehouses().Drop(f.Ctx, catalogkit.Warehouse), moorage.KindNamespaceNotEmpty)
 
@@ -174,8 +173,8 @@ func TestLaterMembersSurviveOperations(t *testing.T) {
 	f.WantClean()
 }
 
-// TestLaterMembersSurviveWorkers has the workers, and an operator, write tasks, transactions and
-// pointers that are there.
+// TestLaterMembersSurviveWorkers makes the workers and an operator rewrite existing tasks,
+// transactions and pointers.
 func TestLaterMembersSurviveWorkers(t *testing.T) {
 	t.Parallel()
 	f, store := newLaterFixture(t)
@@ -191,7 +190,7 @@ func TestLaterMembersSurviveWorkers(t *testing.T) {
 	succeed(t, err)
 	pointer, err := ledger.Decode[registry.Pointer](records[0])
 	succeed(t, err, f.Files.Delete(f.Ctx, pointer.MetadataLocation), f.Files.Create(f.Ctx, pointer.MetadataLocation, []byte("{")),
-		f.PurgeAll(f.Ctx)) // notes a failure
+		f.PurgeAll(f.Ctx)) // records a failure
 
 	entry := abandon(f, "b")
 	entry, err = f.Transactions.Extend(f.Ctx, entryOf(f, entry.ID), entry.Participants, []string{"file:///wh/ns/b/metadata/later.metadata.json"})

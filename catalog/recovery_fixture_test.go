@@ -8,7 +8,7 @@ import (
 	"moorage/txlog"
 )
 
-// finishTransaction has a transaction ended, as an operator does that retries it.
+// finishTransaction ends a transaction, like a retry by an operator.
 func finishTransaction(n *catalogkit.Instance, ctx context.Context, entry txlog.Entry) error {
 	retried, err := n.Recovery().Retry(ctx, entry.ID.String())
 	return cmp.Or(err, retried.Reason)

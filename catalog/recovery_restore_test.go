@@ -12,13 +12,13 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// copied is a store as it was copied, with everything in it that would have files deleted. It has
-// transactions in all states over the tables under, done and over, and the last of them is given
-// up. It has three transactions whose records cannot be read, and purges of the tables dropped and
+// copied is a restored copy of a store, with all kinds of records that cause the deletion of files.
+// It has transactions in all states over the tables under, done and over; the last of them is
+// blocked. It has three transactions with unreadable records, and purges of the tables dropped and
 // purging.
 type copied struct {
 	*catalogkit.Fixture
-	files []string          // which were there when the copy was made
+	files []string          // the files that existed when the copy was made
 	last  map[string]string // the current metadata file of each table, by its name
 }
 
@@ -45,8 +45,7 @@ func newCopied(t *testing.T) *copied {
 	return f
 }
 
-// wantInert has the workers of a catalog do all that they would do now. It fails the test if a file
-// is gone then.
+// wantInert runs all workers of a catalog. It fails the test if a file is gone afterwards.
 func (f *copied) wantInert() {
 	f.T.Helper()
 	for name, run := range map[string]func() error{
@@ -65,16 +64,16 @@ func (f *copied) wantInert() {
 	}
 }
 
-// register registers the file that a dropped table had last.
+// register registers the last file of a dropped table.
 func (f *copied) register(name string) error {
 	f.T.Helper()
 	_, err := f.RegisterTable(f.Ctx, ident(name), catalog.RegisterRequest{MetadataLocation: f.last[name]})
 	return err
 }
 
-// TestCancelDeletions lets the workers loose on a copy that says of files that they are to be
-// deleted. They delete none, neither at once nor when all windows are over. A table whose purge had
-// not begun comes back. A table whose purge had begun does not.
+// TestCancelDeletions runs the workers on a copy with records that cause the deletion of files.
+// They delete no file, neither at once nor after all windows. A table whose purge had not begun can
+// be restored. A table whose purge had begun cannot.
 func TestCancelDeletions(t *testing.T) {
 	t.Parallel()
 	f := newCopied(t)
@@ -98,8 +97,8 @@ func TestCancelDeletions(t *testing.T) {
 	}
 }
 
-// TestCancelDeletionsWindow calls off a purge that had begun long ago. Its table has all of the
-// undrop window from then on.
+// TestCancelDeletionsWindow cancels a purge that began long ago. From then on, its table has the
+// full undrop window.
 func TestCancelDeletionsWindow(t *testing.T) {
 	t.Parallel()
 	f := newCopied(t)
@@ -111,7 +110,7 @@ func TestCancelDeletionsWindow(t *testing.T) {
 	catalogkit.WantKind(t, f.register("purging"), moorage.KindAlreadyExists)
 }
 
-// TestCancelDeletionsFails does each action to the k-th call to the store, for k = 0, 1, 2 ….
+// TestCancelDeletionsFails applies each action to the k-th call of the store, for k = 0, 1, 2 ….
 // CancelDeletions returns an error, and the next attempt succeeds.
 func TestCancelDeletionsFails(t *testing.T) {
 	t.Parallel()
@@ -142,7 +141,7 @@ func TestCancelDeletionsFails(t *testing.T) {
 	}
 }
 
-// TestCancelDeletionsInUse has somebody else write to the store meanwhile.
+// TestCancelDeletionsInUse: another process writes to the store in the meantime.
 func TestCancelDeletionsInUse(t *testing.T) {
 	t.Parallel()
 	f := newCopied(t)

@@ -26,8 +26,8 @@ import (
 	"moorage/txlog"
 )
 
-// TestRecoverDeletesTheSurplus ends a transaction that did not become true and one that did.
-// Nothing is left of the first. What the second published is left.
+// TestRecoverDeletesTheSurplus ends an aborted transaction and a committed one. Nothing is left of
+// the first. The published files of the second stay.
 func TestRecoverDeletesTheSurplus(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -44,7 +44,8 @@ func TestRecoverDeletesTheSurplus(t *testing.T) {
 	f.WantClean()
 }
 
-// Recovery asks the record, never a pointer: a published file that no pointer names any more stays.
+// Recovery decides by the transaction's record, never by a pointer: a published file stays, even if
+// no pointer names it any more.
 func TestRecoverNeverAsksPointers(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -60,7 +61,7 @@ func TestRecoverNeverAsksPointers(t *testing.T) {
 	wantEnded(f)
 }
 
-// The locks of all tables are taken at once, without waiting, and nothing else is locked.
+// Recovery takes the locks of all tables in one call, without waiting, and no other locks.
 func TestRecoverTakesLocks(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -77,7 +78,8 @@ func TestRecoverTakesLocks(t *testing.T) {
 	}
 }
 
-// What belongs to a coordinator is left alone, and one whose time is over cannot go on.
+// Recovery leaves a transaction to its coordinator until the deadline. After that, the coordinator
+// cannot continue.
 func TestRecoverFencesTheCoordinator(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -109,8 +111,8 @@ func TestRecoverFencesTheCoordinator(t *testing.T) {
 	}
 }
 
-// An embedded store has one process. Recovery aborts at once what an earlier process left, and
-// leaves alone what this one began.
+// An embedded store has only one process. Recovery aborts the transactions of earlier processes at
+// once, and leaves those of the present process alone.
 func TestRecoverAtStart(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, func(c *catalog.Config) { c.AbortPending = true })
@@ -145,8 +147,8 @@ func TestRecoverAtStart(t *testing.T) {
 	}
 }
 
-// The warehouse may be gone, or there again in another place, when the files of a transaction are
-// deleted.
+// When the files of a transaction are deleted, the warehouse may be gone, or may have been
+// recreated in another place.
 func TestRecoverWithoutItsWarehouse(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -171,8 +173,8 @@ func TestRecoverWithoutItsWarehouse(t *testing.T) {
 	wantEnded(f)
 }
 
-// TestRecoverHeldLocks leaves a transaction alone while the lock of one of its tables is held. It
-// does not do so for ever.
+// TestRecoverHeldLocks: recovery leaves a transaction alone while the lock of one of its tables is
+// held, but not for ever.
 func TestRecoverHeldLocks(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -206,8 +208,8 @@ func TestRecoverHeldLocks(t *testing.T) {
 	wantEnded(f)
 }
 
-// TestRecoverPastADeadNode ends a transaction whose coordinator died with its locks. Once its node
-// was silent for a while, the locks block nobody.
+// TestRecoverPastADeadNode ends a transaction whose coordinator died while it held locks. After its
+// node has been silent for a while, the locks block no one.
 func TestRecoverPastADeadNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -241,8 +243,8 @@ func TestRecoverPastADeadNode(t *testing.T) {
 	})
 }
 
-// TestRecoverBlocked gives up where the storage is broken, and says so. It ends the transaction
-// once the storage is mended and an operator says so.
+// TestRecoverBlocked: recovery gives up on a transaction if the storage is broken, and reports
+// that. It ends the transaction after the storage was repaired and an operator has retried it.
 func TestRecoverBlocked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -288,7 +290,7 @@ func TestRecoverBlocked(t *testing.T) {
 	})
 }
 
-// TestRecoverTwice lets two nodes end the same transactions at once, over every store.
+// TestRecoverTwice: two nodes recover the same transactions concurrently, over every store.
 func TestRecoverTwice(t *testing.T) {
 	t.Parallel()
 	for name, open := range stores.Kinds() {
@@ -328,9 +330,9 @@ func TestRecoverTwice(t *testing.T) {
 	}
 }
 
-// TestRecoverCrash does each action to the k-th port call of a recovery, for k = 0, 1, 2 …. One
-// recovery is of a transaction that is undone, and one of a transaction that is done. After a
-// second recovery only what was published is left, whatever the first came to.
+// TestRecoverCrash applies each action to the k-th port call of a recovery, for k = 0, 1, 2 …. It
+// recovers an aborted and a committed transaction. After a second recovery, only published files
+// are left, whatever happened to the first.
 func TestRecoverCrash(t *testing.T) {
 	t.Parallel()
 	for _, committed := range []bool{false, true} {
@@ -346,7 +348,7 @@ func TestRecoverCrash(t *testing.T) {
 	}
 }
 
-// recoverCrashOnce reports whether there was a call k.
+// recoverCrashOnce applies action to call k, and reports whether there was such a call.
 func recoverCrashOnce(t *testing.T, committed bool, k int, action registrytest.Action) bool {
 	t.Helper()
 	plan := &faults{}
@@ -394,8 +396,8 @@ func recoverCrashOnce(t *testing.T, committed bool, k int, action registrytest.A
 	return plan.hit != ""
 }
 
-// A file that a transaction has published may be registered again while its surplus is still there.
-// A file of the surplus may not.
+// A published file of a transaction may be registered again while the transaction's surplus files
+// still exist. A surplus file may not.
 func TestPublishedIsNotSurplus(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

@@ -22,7 +22,7 @@ import (
 	"moorage/txlog"
 )
 
-// newUndeletable returns a fixture whose storage deletes nothing until it is mended.
+// newUndeletable returns a fixture whose storage deletes nothing until mend is called.
 func newUndeletable(t *testing.T) (f *catalogkit.Fixture, mend func()) {
 	broken := true
 	f = catalogkit.New(t, func(c *catalog.Config) {
@@ -44,7 +44,7 @@ func newUndeletable(t *testing.T) (f *catalogkit.Fixture, mend func()) {
 	return f, func() { broken = false }
 }
 
-// giveUp gives a transaction the blocker that the recovery would.
+// giveUp gives a transaction a blocker, as recovery does when it gives up.
 func giveUp(f *catalogkit.Fixture, entry txlog.Entry) {
 	f.T.Helper()
 	catalogkit.Tamper(f).Put(registry.TaskKey(entry.ID), registry.StateBlocked, registry.Task{
@@ -101,7 +101,7 @@ func TestUnfinishedTransactions(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindBadRequest)
 }
 
-// TestRetryTransaction tries again what was given up: in vain, and then with success.
+// TestRetryTransaction retries a blocked transaction: first in vain, and then with success.
 func TestRetryTransaction(t *testing.T) {
 	t.Parallel()
 	f, mend := newUndeletable(t)
@@ -126,8 +126,8 @@ func TestRetryTransaction(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindBadRequest)
 }
 
-// An operator gets every error of the store, whichever call meets it. No answer then says that
-// there is nothing, or that something was done.
+// An operator gets every error of the store, whichever call fails. In that case, no answer claims
+// that there is nothing to list, or that a change was made.
 func TestUnfinishedTellsOfTheStore(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(ctx context.Context, c *catalogkit.Instance, id string) error{
@@ -171,7 +171,7 @@ func TestUnfinishedTellsOfTheStore(t *testing.T) {
 	}
 }
 
-// TestRetryPurge lists a purge that was given up, and lets the worker begin it again.
+// TestRetryPurge lists a blocked purge, and lets the worker start it again.
 func TestRetryPurge(t *testing.T) {
 	t.Parallel()
 	f, mend := newUndeletable(t)
@@ -206,8 +206,8 @@ func TestRetryPurge(t *testing.T) {
 	f.WantClean()
 }
 
-// A purge that was given up because the table's record cannot be read is listed, beside those of
-// other tables.
+// A purge that is blocked because the table's record cannot be read is listed with the other
+// blocked purges.
 func TestBlockedPurgeOfUnreadable(t *testing.T) {
 	t.Parallel()
 	f, _ := newUndeletable(t)
@@ -235,7 +235,7 @@ func TestBlockedPurgeOfUnreadable(t *testing.T) {
 	}
 }
 
-// TestBlockedPurgesPages walks through purges that were given up, among other tasks.
+// TestBlockedPurgesPages pages through the blocked purges among other tasks.
 func TestBlockedPurgesPages(t *testing.T) {
 	t.Parallel()
 	f, _ := newUndeletable(t)
@@ -274,7 +274,7 @@ func TestBlockedPurgesPages(t *testing.T) {
 	}
 }
 
-// TestAbortPending ends a transaction under way. Its coordinator can no longer commit, and the
+// TestAbortPending aborts a transaction in progress. Its coordinator can no longer commit, and
 // recovery cleans up.
 func TestAbortPending(t *testing.T) {
 	t.Parallel()
@@ -300,7 +300,7 @@ func TestAbortPending(t *testing.T) {
 		t.Errorf("its coordinator was answered %v", err)
 	}
 	_, err = f.Recovery().Abort(f.Ctx, entry.ID.String())
-	catalogkit.WantKind(t, err, moorage.KindUnprocessable) // the recovery is at it
+	catalogkit.WantKind(t, err, moorage.KindUnprocessable) // recovery is already cleaning up
 	if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +312,7 @@ func TestAbortPending(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindBadRequest)
 }
 
-// TestAbortGivenUp forgets a transaction and names the files that it leaves.
+// TestAbortGivenUp aborts a blocked transaction. The answer names the files that are left.
 func TestAbortGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, abandon := range map[string]func(*catalogkit.Fixture) txlog.Entry{
@@ -343,7 +343,7 @@ func TestAbortGivenUp(t *testing.T) {
 	}
 }
 
-// A blocker whose transaction has ended does not count as one. Retry and Abort take it away.
+// A blocker whose transaction has ended is ignored. Retry and Abort remove it.
 func TestBlockerWithoutTransaction(t *testing.T) {
 	t.Parallel()
 	for name, ask := range map[string]func(f *catalogkit.Fixture, id string) error{
@@ -370,8 +370,8 @@ func TestBlockerWithoutTransaction(t *testing.T) {
 	}
 }
 
-// The coordinator of a transaction that was given up ends it after all. The first look that sees
-// its blocker takes it away.
+// The coordinator of a blocked transaction ends it after all. The first list that finds its blocker
+// removes the blocker.
 func TestBlockerOfATransactionThatEnded(t *testing.T) {
 	t.Parallel()
 	for name, look := range map[string]func(f *catalogkit.Fixture) error{
@@ -398,7 +398,7 @@ func TestBlockerOfATransactionThatEnded(t *testing.T) {
 			entry, stays := abandon(f, "t"), abandon(f, "t")
 			giveUp(f, entry)
 			giveUp(f, stays)
-			catalogkit.Tamper(f).Write(registry.Delete(registry.TransactionKey(entry.ID))) // as its coordinator does
+			catalogkit.Tamper(f).Write(registry.Delete(registry.TransactionKey(entry.ID))) // like its coordinator
 			must(t, look(f))
 			records, err := f.Ledger.Get(f.Ctx, registry.TaskKey(entry.ID), registry.TaskKey(stays.ID))
 			must(t, err)

@@ -14,7 +14,7 @@ import (
 	"moorage/txlog"
 )
 
-// damage leaves a transaction over a table whose record cannot be read, and one of its files.
+// damage leaves a transaction over a table, with an unreadable record, and one of its files.
 func damage(f *catalogkit.Fixture, name string) txlog.Entry {
 	f.T.Helper()
 	entry := abandon(f, name)
@@ -22,8 +22,9 @@ func damage(f *catalogkit.Fixture, name string) txlog.Entry {
 	return entry
 }
 
-// Operators see a transaction whose record cannot be read, and what comes behind it. It is neither
-// tried again nor aborted: the last resort removes it, and its files stay.
+// Operators see a transaction with an unreadable record, and the transactions after it. It can be
+// neither retried nor aborted. As a last resort, an operator can make the catalog forget it, and
+// its files stay.
 func TestUnreadableTransaction(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -88,8 +89,8 @@ func TestUnreadableTransaction(t *testing.T) {
 	}
 }
 
-// There is a transaction whose record cannot be read. Meanwhile no file is registered that no table
-// names: it may be about to be deleted.
+// While there is a transaction with an unreadable record, a file that no table names cannot be
+// registered, because the transaction may be about to delete it.
 func TestRegisterBesideUnreadable(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -108,7 +109,7 @@ func TestRegisterBesideUnreadable(t *testing.T) {
 	if err := f.TableExists(f.Ctx, ident("new")); moorage.KindOf(err) != moorage.KindNoSuchTable {
 		t.Errorf("a table that was refused: %v", err)
 	}
-	// One that is known to have written the file is the better reason.
+	// If a readable transaction has written the file, the error names that one.
 	transaction := transactionOver(f, "t")
 	transaction.Files = []string{gone.MetadataLocation}
 	entry, err := f.Transactions.Begin(f.Ctx, transaction)
@@ -129,8 +130,7 @@ func TestRegisterBesideUnreadable(t *testing.T) {
 	f.WantClean()
 }
 
-// A record that no transaction of this version has keeps nobody from the transactions. Check
-// reports it.
+// A record whose key has no ID does not prevent work on other transactions. Check reports it.
 func TestTransactionWithoutID(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -166,8 +166,8 @@ func TestTransactionWithoutID(t *testing.T) {
 	f.WantClean()
 }
 
-// What a dropped table or view names was published. So no transaction deletes it, whether or not
-// its record can be read. That is so of no other file of the table or view.
+// The file named by a dropped table or view was published. So no transaction deletes it, whether or
+// not the transaction's record can be read. This holds for no other file of the table or view.
 func TestComeBackBesideUnreadable(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -190,7 +190,7 @@ func TestComeBackBesideUnreadable(t *testing.T) {
 	if _, err := f.RegisterView(f.Ctx, ident("v"), view.MetadataLocation); err != nil {
 		t.Error(err)
 	}
-	// In place of itself, and no other file in its place.
+	// The table can replace itself, but no other file can replace it.
 	if _, err := f.RegisterTable(f.Ctx, ident("gone"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation, Overwrite: true}); err != nil {
 		t.Error(err)
 	}
@@ -198,9 +198,9 @@ func TestComeBackBesideUnreadable(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindUnavailable)
 }
 
-// A table came back from a file that a transaction had published, while the record of the
-// transaction could not be read. The file stays when the record can be read again and the
-// transaction is recovered.
+// A table is restored from a published file of a transaction while the transaction's record is
+// unreadable. After the record has become readable, recovery of the transaction does not delete the
+// file.
 func TestComeBackOfWhatTransactionPublished(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

@@ -27,9 +27,8 @@ func zipped(t testing.TB, content []byte) []byte {
 	return out.Bytes()
 }
 
-// FuzzRegister registers a file that any client may have written. The file is refused as a bad
-// request, or it is a table that can be loaded, changed and dropped. The compressed file gives the
-// same document.
+// FuzzRegister registers an arbitrary file. The file is refused with KindBadRequest, or it becomes
+// a table that can be loaded, changed and dropped. A compressed file gives the same document.
 func FuzzRegister(f *testing.F) {
 	files, err := filepath.Glob("../testdata/metadata/*/*.json")
 	if err != nil || len(files) == 0 {
@@ -83,7 +82,7 @@ func FuzzRegister(f *testing.F) {
 	})
 }
 
-// isRefusal reports whether err blames the request and not the server.
+// isRefusal reports whether err blames the request rather than the server.
 func isRefusal(err error) bool {
 	switch moorage.KindOf(err) {
 	case moorage.KindInternal, moorage.KindUnavailable, moorage.KindCommitUnknown:

@@ -12,16 +12,16 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// ownedFile is the metadata file of table "t". Its owner rewrites it, and registers it again, as
-// often as it likes.
+// ownedFile is the metadata file of table "t". Its owner can rewrite and register it again and
+// again.
 type ownedFile struct {
 	*catalogkit.Fixture
-	contents [][]byte // one version and the next, in which the property n is 0 and 1
+	contents [][]byte // two successive contents, with 0 and 1 as the property n
 }
 
 const ownedLocation = "file:///wh/v.metadata.json"
 
-// newOwnedFile returns a file whose table names it, with its first content.
+// newOwnedFile returns a file with its first content. The file is registered as a table.
 func newOwnedFile(t *testing.T, change ...func(*catalog.Config)) *ownedFile {
 	t.Helper()
 	f := &ownedFile{Fixture: catalogkit.New(t, change...)}
@@ -76,8 +76,8 @@ func (f *ownedFile) wantNext(node *catalogkit.Instance) {
 	}
 }
 
-// The owner of a file rewrites it and registers it again while it is being read. The node serves
-// the file as it is then, even if it no longer keeps what was registered.
+// The owner of a file rewrites and registers it again while a node reads it. The node then serves
+// the new content, even if it no longer has the registered document in its cache.
 func TestRegisterMeetsRead(t *testing.T) {
 	t.Parallel()
 	for name, evict := range map[string]func(*documents.Documents){"kept": func(*documents.Documents) {}, "evicted": (*documents.Documents).ForgetAll} {
@@ -90,7 +90,7 @@ func TestRegisterMeetsRead(t *testing.T) {
 				f.rewriteAndRegister(1)
 				evict(f.Documents())
 			})
-			for range 2 { // while it is rewritten, and after that
+			for range 2 { // during the rewrite, and after it
 				f.wantNext(f.Instance)
 			}
 			f.WantClean()
@@ -98,7 +98,7 @@ func TestRegisterMeetsRead(t *testing.T) {
 	}
 }
 
-// So it is if nobody knows whether it was registered, because it may have been.
+// The same holds if the outcome of the register is unknown, because it may have succeeded.
 func TestRegisterOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	silent := &silentStore{}
@@ -114,8 +114,9 @@ func TestRegisterOfUnknownOutcome(t *testing.T) {
 	f.WantClean()
 }
 
-// A file was by mistake another table's, and a node has read it, or begun to read it, meanwhile.
-// Another node registers the file once it is mended. Then no node serves what was read before.
+// By mistake, a file had the content of another table, and a node has read it or begun to read it.
+// After the file was corrected, another node registers it. From then on, no node serves the old
+// content.
 func TestRegisterOfMendedFile(t *testing.T) {
 	t.Parallel()
 	t.Run("read", func(t *testing.T) {
@@ -140,8 +141,8 @@ func TestRegisterOfMendedFile(t *testing.T) {
 	})
 }
 
-// A file's owner rewrites it and has one node register it. No node serves, or commits on, what it
-// has read of the file before.
+// The owner of a file rewrites it, and one node registers it. No node serves the old content any
+// more, or commits on top of it.
 func TestRegisterAgainOnAnotherNode(t *testing.T) {
 	t.Parallel()
 	for name, register := range map[string]func(f *ownedFile){

@@ -17,7 +17,7 @@ import (
 	"moorage/txlog"
 )
 
-// A file that was registered before and has other content since is read again, on every node.
+// If a registered file has been rewritten and is registered again, every node reads it again.
 func TestRegisterReadsTheFileAgain(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -45,8 +45,8 @@ func TestRegisterReadsTheFileAgain(t *testing.T) {
 	}
 }
 
-// A storage keeps a file whose name has a query, and engines would look elsewhere: no table has its
-// metadata there.
+// A storage accepts a file name with a query, but engines would look elsewhere. So a metadata
+// location with a query is refused.
 func TestNoMetadataBehindAQuery(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -60,8 +60,8 @@ func TestNoMetadataBehindAQuery(t *testing.T) {
 	}
 }
 
-// A name goes to another table while a file is registered under it, on a node that takes no locks.
-// The name stays that table's.
+// On a node that takes no locks, another table gets a name while a file is being registered under
+// it. That table keeps the name.
 func TestRegisterMeetsCreate(t *testing.T) {
 	t.Parallel()
 	hook := &catalogkit.Hook{}
@@ -92,7 +92,7 @@ func TestRegisterRefusesOddUUIDs(t *testing.T) {
 	}
 }
 
-// A table whose partition specs Java can never join is not registered.
+// A table is not registered if Java could never unify its partition specs.
 func TestRegisterRefusesSpecsThatDoNotJoin(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -113,8 +113,8 @@ func TestRegisterRefusesSpecsThatDoNotJoin(t *testing.T) {
 	f.WantClean()
 }
 
-// The refusal to register a file that is damaged, or lies elsewhere, names the file and what allows
-// other places.
+// If a file is damaged or in a place that is not allowed, the error names the file, and says how to
+// allow other places.
 func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -136,8 +136,8 @@ func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {
 }
 
 // A commit trims a version from the metadata log. A register of that version, in any spelling, is
-// refused before its file is deleted. Another version that is registered then keeps the files that
-// it logs.
+// refused before the file is deleted. If another version is registered at that time, the files in
+// its log stay.
 func TestRegisterBehindTrimmingCommit(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -186,7 +186,8 @@ func TestRegisterBehindTrimmingCommit(t *testing.T) {
 	}
 }
 
-// A table that is renamed to itself and dropped meanwhile is missing, whatever was seen of it.
+// If a table is dropped during a rename to its own name, the rename fails because the table is
+// missing, whatever it has read before.
 func TestRenameToItself(t *testing.T) {
 	t.Parallel()
 	dropping := new(droppingStore)
@@ -206,7 +207,7 @@ func TestRenameToItself(t *testing.T) {
 	f.WantClean()
 }
 
-// droppingStore calls drop, once, after a read of an entry together with its path.
+// droppingStore calls drop once, after a read of an entry and its path.
 type droppingStore struct {
 	registry.Store
 	drop func()
@@ -221,8 +222,8 @@ func (s *droppingStore) Get(ctx context.Context, keys ...registry.Key) ([]regist
 	return records, err
 }
 
-// A metadata file that a transaction under way has written cannot be registered, in any spelling.
-// It will be deleted if the transaction does not come true.
+// A metadata file of a transaction in progress cannot be registered, in any spelling. It will be
+// deleted if the transaction is aborted.
 func TestRegisterFileOfTransaction(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -252,13 +253,12 @@ func TestRegisterFileOfTransaction(t *testing.T) {
 	f.WantClean()
 }
 
-// A file is to be registered under a name. While it is read, a table is made under that name and at
-// the table's location. The client learns that the table exists, and not that its location is
-// taken.
+// While a register reads its file, another request creates a table with the same name and location.
+// The error says that the table exists, and not that the location is taken.
 func TestRegisterLosesToCreate(t *testing.T) {
 	t.Parallel()
 	var reading catalogkit.Hook
-	f := catalogkit.New(t, reading.OnOpen, func(c *catalog.Config) { c.Locks = locks.GrantAll{} }) // as if by another node
+	f := catalogkit.New(t, reading.OnOpen, func(c *catalog.Config) { c.Locks = locks.GrantAll{} }) // like another node
 	table := f.Create("t")
 	if _, err := f.UnregisterTable(f.Ctx, ident("t")); err != nil {
 		t.Fatal(err)
@@ -272,8 +272,8 @@ func TestRegisterLosesToCreate(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindAlreadyExists)
 }
 
-// TestRegisterRefusesOtherNames: only a file with the name of a metadata file is kept from orphan
-// removal in the folder of another table.
+// TestRegisterRefusesOtherNames: a file must have the name of a metadata file. In the folder of
+// another table, only such files are protected from orphan removal.
 func TestRegisterRefusesOtherNames(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

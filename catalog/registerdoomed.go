@@ -17,8 +17,8 @@ import (
 // published its files or deleted them.
 //
 // An unreadable transaction record may name any file. While there is such a record,
-// refuseTransactions accepts only the file that the pointer of the dropped table names. Pointers
-// name only published files, and the Apply requires that this pointer is unchanged.
+// refuseTransactions accepts only the file named in the dropped table's pointer. Pointers name only
+// published files, and the Apply requires that this pointer is unchanged.
 func (p *parts) refuseTransactions(ctx context.Context, r *registration) error {
 	published, err := r.holderNamesIt()
 	if err != nil {
@@ -42,8 +42,8 @@ func (p *parts) refuseTransactions(ctx context.Context, r *registration) error {
 	return unreadable
 }
 
-// refuseDoomed refuses a file that a commit may be about to delete. A commit deletes a file that
-// has left the metadata log, or that it wrote itself before it failed. See package documents.
+// refuseDoomed refuses a file that a commit may be about to delete. A commit deletes files that
+// have left the metadata log. A failed commit also deletes its own file. See package documents.
 func (p *parts) refuseDoomed(ctx context.Context, r *registration, path *directory.Path) error {
 	if p.documents.IsTrimmed(r.pointer.Trims, r.location) {
 		return moorage.Errorf(moorage.KindUnavailable,
@@ -82,8 +82,8 @@ func (p *parts) wrote(ctx context.Context, r *registration, warehouse registry.I
 }
 
 // isPublished reports whether the table or view of r names the file of r, or has it in its metadata
-// log. If the table or view has only a tombstone, its last version decides. isPublished returns
-// false if that version cannot be read.
+// log. If only a tombstone is left of the table or view, its last version counts. isPublished
+// returns false if that version cannot be read.
 func (p *parts) isPublished(ctx context.Context, r *registration, path *directory.Path) bool {
 	if r.holder.Exists() {
 		named, err := p.documents.IsNamed(ctx, documents.Lost{File: documents.File{
@@ -99,7 +99,7 @@ func (p *parts) isPublished(ctx context.Context, r *registration, path *director
 	return err == nil && documents.Names(last, document, r.location)
 }
 
-// unreadableTransaction returns the error of a register while the record of a transaction cannot be
+// unreadableTransaction returns the error of a register while a transaction's record cannot be
 // read.
 func unreadableTransaction(entry txlog.Entry, location string) error {
 	const cannot = "A transaction under way may have written %s, " +

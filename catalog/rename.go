@@ -14,13 +14,13 @@ import (
 	"moorage/registry"
 )
 
-// RenameTable gives a table another name in the same warehouse. Its pointer, and the location of
-// its metadata and data, stay.
+// RenameTable gives a table another name in the same warehouse. The table keeps its pointer, and
+// the location of its metadata and data.
 //
 // Errors: KindNoSuchTable for the source. KindNoSuchNamespace for the destination's namespace.
 // KindAlreadyExists if there is a table or view at the destination (the source itself included).
-// KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST specification,
-// renameTable.
+// KindUnavailable, KindCommitUnknown. When RenameTable returns without an error, the change is
+// durable. Source: REST specification, renameTable.
 func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) error {
 	_, err := c.submit(ctx, c.rename(c.asker(gate.Rename), tableKind, from, to))
 	return moorage.Annotate("catalog.RenameTable", from.String(), err)
@@ -65,9 +65,9 @@ type renaming struct {
 	from, to moorage.Identifier
 	source   named
 	target   parent            // the namespace of to
-	occupant directory.Entry   // the present entry of the name to
-	policy   ledger.Policy     // moves its grants to the new namespace
-	makers   gate.MakerRecords // let its creator see the new path
+	occupant directory.Entry   // the present entry of the destination name
+	policy   ledger.Policy     // it moves the grants to the new namespace
+	makers   gate.MakerRecords // they let its creator see the new path
 }
 
 func (p *parts) readRenaming(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
@@ -145,7 +145,7 @@ func planRename(attempt *commit.Attempt, r renaming) (*commit.Plan, error) {
 	}, err
 }
 
-// moveGrants plans that the grants of a pointer move to the innermost container of above.
+// moveGrants plans the move of a pointer's grants to the innermost container in above.
 func (p *parts) moveGrants(ctx context.Context, pointer registry.Pointer, above []access.Object) (
 	ledger.Policy, error) {
 	if !pointer.Granted {

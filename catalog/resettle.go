@@ -10,14 +10,14 @@ import (
 	"moorage/registry"
 )
 
-// operationForward is the operation in change records of a purge that a create begins.
+// operationForward is the operation in the change record of a create that begins a waiting purge.
 const operationForward = "purge-forward"
 
 // forwarding returns the function Claimant.Forward for a create at location. The function begins
 // the waiting purge of a dropped table there, unless that table is protected. The caller needs
 // purge on that table. If location is empty, forwarding returns nil, because the server chooses
-// another location. check returns an error if the request can never succeed; then the purge does
-// not begin. check is nil if the request has already been checked.
+// another location. check returns an error if the request can never succeed, and then the purge
+// does not begin. check is nil if the request has already been checked.
 func (p *parts) forwarding(by directory.Asker, ident moorage.Identifier, location string, check func() error,
 ) func(context.Context, registry.Pointer) (bool, error) {
 	if location == "" {
@@ -52,7 +52,7 @@ func (p *parts) forwarding(by directory.Asker, ident moorage.Identifier, locatio
 			return kept, err == nil, err
 		}
 		begun, err := p.claims.BeginPurge(ctx, by.Caller, operationForward, dropped.ID, false, may)
-		if err != nil && moorage.KindOf(err) == moorage.KindForbidden { // it is protected
+		if err != nil && moorage.KindOf(err) == moorage.KindForbidden { // the table is protected
 			return false, nil
 		}
 		if err == nil && begun {
@@ -62,13 +62,13 @@ func (p *parts) forwarding(by directory.Asker, ident moorage.Identifier, locatio
 				"location", location, "owner", moorage.NameOf(dropped.Creator), "purge", dropped.Task,
 				"caller", by.Caller.Name, "request", moorage.RequestID(ctx))
 		}
-		return true, err // otherwise another request began it, or the purge has ended
+		return true, err // otherwise another request has begun the purge, or the purge has ended
 	}
 }
 
 // taking returns the function Claimant.MayTake for a new table or view at location. If location is
-// empty, the server chooses a location, and takes over no claims: the dropped table could not come
-// back.
+// empty, the server chooses a location. It does not choose one claimed by a dropped table, because
+// that table could then not be restored.
 func (p *parts) taking(by directory.Asker, location string) func(context.Context, registry.Pointer) error {
 	if location == "" {
 		return func(context.Context, registry.Pointer) error { return new(claims.TakenError) }

@@ -16,8 +16,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// Changes and fences live for the retention and until they were seen for a while. Dropped tables
-// live for the window. None live longer.
+// Changes and fences are kept for the retention, and until some time after a sweep has first seen
+// them. Dropped tables are kept for the window. Nothing is kept longer.
 func TestSweepEndsWhatIsOld(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
@@ -43,7 +43,7 @@ func TestSweepEndsWhatIsOld(t *testing.T) {
 	}{
 		{0, 1, before},
 		{7*24*time.Hour - time.Second, 1, before},
-		{2 * time.Second, 0, 2}, // the fence, and the change of the pointer's end
+		{2 * time.Second, 0, 2}, // the fence, and the change that ended the pointer
 		{catalogkit.KeptMin, 0, 1},
 		{7 * 24 * time.Hour, 0, 0},
 	} {
@@ -61,8 +61,8 @@ func TestSweepEndsWhatIsOld(t *testing.T) {
 	f.WantClean()
 }
 
-// Each round reports a record that cannot be read. Such a record keeps no round from what comes
-// behind it. It may be a pointer, the claim of a pointer, or the outcome of a change.
+// Each round reports an unreadable record, and still handles the records after it. The record may
+// be a pointer, a pointer's claim, or the outcome of a change.
 func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -78,7 +78,7 @@ func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The first of each, as lists have them.
+	// These sort before all other records of their tables.
 	list := func(table registry.Table, states ...registry.State) (found []registry.Record) {
 		records, err := f.Store.List(f.Ctx, table, "", "", registry.ListLimitMax)
 		if err != nil {
@@ -129,8 +129,8 @@ func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 	f.WantClean()
 }
 
-// listingStore calls listed, once, when records of a table were listed. It shows the drops only to
-// those who wait for that.
+// listingStore calls listed once, after the records of a table were listed. It hides the records of
+// drops unless the test waits for a list of them.
 type listingStore struct {
 	registry.Store
 	table  registry.Table
@@ -149,9 +149,9 @@ func (s *listingStore) List(ctx context.Context, table registry.Table, prefix, a
 	return records, err
 }
 
-// A table comes back in the moment in which its window ends, and is dropped once more. It has
-// another window, or is purged. So it is whether the end finds the pointer or the record of the
-// drop.
+// At the moment when its window ends, a table is restored and dropped again. It then has a new
+// window, or is purged. This holds whether the end of the window is found by the pointer or by the
+// record of the drop.
 func TestWindowBeginsAnew(t *testing.T) {
 	t.Parallel()
 	for _, table := range []registry.Table{registry.TablePointer, registry.TableDue} {

@@ -23,7 +23,7 @@ var rollbacksFlag = flag.Duration("rollbacks", 0, "for how long rollbacks and co
 // lingeringDeletes is a storage whose deletions begin late.
 type lingeringDeletes struct {
 	storage.Store
-	yields int // how often other goroutines come first
+	yields int // how often it yields to other goroutines
 }
 
 func (f *lingeringDeletes) Delete(ctx context.Context, locations ...string) error {
@@ -33,10 +33,10 @@ func (f *lingeringDeletes) Delete(ctx context.Context, locations ...string) erro
 	return f.Store.Delete(ctx, locations...)
 }
 
-// TestRollbacksRaceWithTrims rolls a table back by a register over it, to files at the edge of its
-// metadata log, while commits through two nodes delete the files that leave the log. Another
-// register takes files that were written a moment ago: those of commits that lose are deleted.
-// After each round the table names a file that is there.
+// TestRollbacksRaceWithTrims rolls a table back with registers over it, to files at the edge of its
+// metadata log. At the same time, commits on two nodes delete the files that leave the log. Other
+// registers use files that were just written; such files are deleted if their commits lose. After
+// each round, the file named by the table must exist.
 func TestRollbacksRaceWithTrims(t *testing.T) {
 	t.Parallel()
 	stores := map[string]func(t *testing.T) (registry.Store, registry.Store){
@@ -58,7 +58,7 @@ func TestRollbacksRaceWithTrims(t *testing.T) {
 					lasting := *rollbacksFlag
 					if lasting == 0 {
 						if lasting = 2500 * time.Millisecond; name != "memory" || versions == 20 || yields == 0 {
-							return // make rollbacks has these
+							return // make rollbacks runs the rest
 						}
 					}
 					store, beside := open(t)
@@ -69,8 +69,8 @@ func TestRollbacksRaceWithTrims(t *testing.T) {
 	}
 }
 
-// A file that a commit is about to delete cannot be registered for a minute. After that it can, if
-// it is still there.
+// For a minute, a file that a commit is about to delete cannot be registered. After that it can, if
+// it still exists.
 func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
 	t.Parallel()
 	var deletes catalogkit.Hook
@@ -79,7 +79,7 @@ func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
 	_, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, trimming))
 	must(t, err)
 	edge := f.MetadataFiles("t", 1)[0]
-	f.Clock.Advance(4 * time.Minute) // it is no more fresh
+	f.Clock.Advance(4 * time.Minute) // it is no longer fresh
 	register := func() error {
 		_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: edge, Overwrite: true})
 		return err
@@ -87,20 +87,20 @@ func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
 	f.MetadataFiles("t", 1)
 	var during error
 	deletes.Once(func() { during = register() })
-	f.MetadataFiles("t", 1) // which deletes edge
+	f.MetadataFiles("t", 1) // this deletes edge
 	catalogkit.WantKind(t, during, moorage.KindUnavailable)
 	if left := f.Present([]string{edge, f.PointerOf("t").MetadataLocation}); len(left) != 1 {
 		t.Errorf("%q are left", left)
 	}
 	catalogkit.WantKind(t, register(), moorage.KindNotFound)
-	// One that could not be deleted is there to be registered, a minute later.
+	// A file that could not be deleted can be registered a minute later.
 	last, err := f.LoadTable(f.Ctx, ident("t"))
 	must(t, err)
 	edge = last.MetadataLocation
 	f.Clock.Advance(4 * time.Minute)
 	f.MetadataFiles("t", 1)
 	must(t, f.Files.Delete(f.Ctx, edge))
-	f.MetadataFiles("t", 1) // which finds nothing to delete
+	f.MetadataFiles("t", 1) // this finds nothing to delete
 	must(t, f.Files.Create(f.Ctx, edge, last.Document.Raw()))
 	catalogkit.WantKind(t, register(), moorage.KindUnavailable)
 	f.Clock.Advance(time.Minute)
@@ -111,8 +111,8 @@ func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
 	}
 }
 
-// A file that a commit is about to delete cannot be registered after an unregister either, nor over
-// the table that comes back by another file.
+// A file that a commit is about to delete cannot be registered after an unregister either. Nor can
+// it be registered over the table after that was restored from another file.
 func TestRegisterOfAFileAboutToBeDeletedAfterUnregister(t *testing.T) {
 	t.Parallel()
 	var deletes catalogkit.Hook
@@ -122,12 +122,12 @@ func TestRegisterOfAFileAboutToBeDeletedAfterUnregister(t *testing.T) {
 	must(t, err)
 	edge := f.MetadataFiles("t", 1)[0]
 	f.MetadataFiles("t", 1)
-	f.Clock.Advance(4 * time.Minute) // they are no more fresh
+	f.Clock.Advance(4 * time.Minute) // they are no longer fresh
 	register := func(file string, overwrite bool) error {
 		_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: file, Overwrite: overwrite})
 		return err
 	}
-	deletes.Once(func() { // of edge
+	deletes.Once(func() { // the deletion of edge
 		last, err := f.UnregisterTable(f.Ctx, ident("t"))
 		must(t, err)
 		catalogkit.WantKind(t, register(edge, false), moorage.KindUnavailable)
@@ -143,8 +143,8 @@ func TestRegisterOfAFileAboutToBeDeletedAfterUnregister(t *testing.T) {
 	f.WantClean()
 }
 
-// A file of the last two minutes can be registered at once if the table named or logged it when it
-// was unregistered, or does so.
+// A file younger than two minutes can be registered at once if the table names it or has it in its
+// log. The same holds for the last version of an unregistered table.
 func TestRegisterOfAFreshFile(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -159,14 +159,14 @@ func TestRegisterOfAFreshFile(t *testing.T) {
 		must(t, err)
 		must(t, register(file, false))
 	}
-	catalogkit.WantKind(t, register(second, true), moorage.KindUnavailable) // as nothing says that a commit published it
+	catalogkit.WantKind(t, register(second, true), moorage.KindUnavailable) // because no record shows that a commit published it
 	f.Clock.Advance(2 * time.Minute)
 	must(t, register(second, true))
 	must(t, register(first, true))
 }
 
-// raceRollbacks runs rounds for so long, each with a table that two nodes commit to while others
-// roll it back. A store of nil is one in memory, which both nodes use.
+// raceRollbacks runs rounds for the duration lasting. In each round, two nodes commit to a table
+// while other clients roll it back. If store is nil, both nodes use one store in memory.
 func raceRollbacks(t *testing.T, store, beside registry.Store, versions, yields int, lasting time.Duration) {
 	f := catalogkit.New(t, func(c *catalog.Config) {
 		if store != nil {
@@ -200,7 +200,7 @@ func raceRollbacks(t *testing.T, store, beside registry.Store, versions, yields 
 			f.MetadataFiles(name, versions+1)
 			continue
 		}
-		f.Clock.Advance(4 * time.Minute) // what is there is no more fresh
+		f.Clock.Advance(4 * time.Minute) // the existing files are no longer fresh
 		folder := present.Document.Location() + "/metadata"
 		before := listed(f, folder)
 		racers, commits := sync.WaitGroup{}, sync.WaitGroup{}
@@ -264,8 +264,8 @@ func listed(f *catalogkit.Fixture, folder string) map[string]bool {
 	}
 }
 
-// registerFresh registers each file over the table called name that is new in folder, since before,
-// until the commits have ended. It returns how many it tried.
+// registerFresh registers files over the table called name until the commits have ended. It uses
+// each file in folder that is not in before, and returns the number of attempts.
 func registerFresh(f *catalogkit.Fixture, name, folder string, before map[string]bool, ended chan struct{}) (tried int64) {
 	for {
 		for file := range listed(f, folder) {
@@ -286,7 +286,7 @@ func registerFresh(f *catalogkit.Fixture, name, folder string, before map[string
 	}
 }
 
-// wantOneOf fails the test if err is an error of another kind.
+// wantOneOf fails the test unless err is nil or has one of these kinds.
 func wantOneOf(t testing.TB, err error, kinds ...moorage.Kind) {
 	t.Helper()
 	for _, kind := range kinds {

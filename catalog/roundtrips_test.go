@@ -14,11 +14,11 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// countingStore counts the calls that a store over a network would make round trips of.
+// countingStore counts the calls that would be round trips for a store over a network.
 type countingStore struct {
 	registry.Store
 	calls atomic.Int64
-	keys  atomic.Int64 // that were read one by one
+	keys  atomic.Int64 // the number of keys read one by one
 }
 
 func (s *countingStore) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
@@ -42,8 +42,8 @@ func (s *countingStore) Apply(ctx context.Context, batch registry.Batch) ([]regi
 	return s.Store.Apply(ctx, batch)
 }
 
-// TestRoundTrips bounds how often an operation that nobody disturbs asks the store, once the way to
-// its namespace is known. Its locks cost one call more to take and one to release them.
+// TestRoundTrips bounds the calls of the store by an undisturbed operation, after the path to its
+// namespace was cached. Its locks cost one more call to take, and one to release.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	var store *countingStore
@@ -130,8 +130,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestCreateReads counts the records that a create reads beside its conditions: those on the way to
-// its name, and of its location.
+// TestCreateReads counts the records that a create reads in addition to its conditions: those on
+// the path to its name, and those of its location.
 func TestCreateReads(t *testing.T) {
 	t.Parallel()
 	var store *countingStore

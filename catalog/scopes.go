@@ -11,11 +11,11 @@ import (
 	"moorage/registry"
 )
 
-// Scopes gives access to the objects that have maintenance policies, for one caller. It is safe for
-// concurrent use.
+// Scopes gives access to the objects that can have maintenance policies, as one caller. It is safe
+// for concurrent use.
 type Scopes struct{ catalog *Catalog }
 
-// Scopes returns the scopes of c, for its caller.
+// Scopes returns the scopes of c, as its caller.
 func (c *Catalog) Scopes() Scopes { return Scopes{c} }
 
 // Scope is an object that can have a maintenance policy: the server, a warehouse, a namespace or a
@@ -24,7 +24,7 @@ type Scope struct {
 	Name      string             // the name in registry.MaintenancePolicyKey
 	Ident     moorage.Identifier // empty for the server
 	Warehouse registry.ID        // zero for the server
-	Pointer   registry.ID        // the id of a table's pointer, else zero
+	Pointer   registry.ID        // the ID of a table's pointer; zero for other scopes
 	item      registry.Item
 }
 
@@ -99,7 +99,7 @@ func (s Scopes) onServer(ctx context.Context, by directory.Asker, asked access.P
 }
 
 // Change changes records that belong to the scope called ident, in one Apply with a change record.
-// plan returns the writes and conditions. Change calls it again if a condition fails.
+// plan returns the writes and conditions. If a condition fails, Change calls plan again.
 //
 // Errors: the errors of Find and of plan; KindUnavailable; KindCommitUnknown.
 func (s Scopes) Change(ctx context.Context, v gate.Verb, ident moorage.Identifier,

@@ -20,7 +20,7 @@ import (
 )
 
 // newDiskFixture returns a fixture over real files, with the warehouse "lake" in one folder. Its
-// table has this location and these properties, or none.
+// table has this location and these properties; both may be empty.
 func newDiskFixture(t *testing.T, location string, properties map[string]string, allowed ...string) (f *catalogkit.Fixture, root string, table *catalog.Table) {
 	t.Helper()
 	root = t.TempDir()
@@ -79,8 +79,8 @@ func dropLake(f *catalogkit.Fixture) {
 	must(f.T, f.Warehouses().Drop(f.Ctx, "lake"))
 }
 
-// A purge finds the files of its table where they are, whatever is allowed to other tables by now.
-// So does a purge that was given up.
+// A purge finds the files of its table where they are, even if new tables may no longer be there.
+// The same holds for a blocked purge.
 func TestPurgeFollowsTheStorageOfItsTable(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -131,8 +131,8 @@ func TestPurgeFollowsTheStorageOfItsTable(t *testing.T) {
 	}
 }
 
-// A warehouse with the server's default storage is dropped, and one of that name is made elsewhere.
-// Purges of the first do not go to the second's storage.
+// A warehouse with the server's default storage is dropped, and another of the same name is created
+// elsewhere. Purges of the first warehouse do not use the storage of the second.
 func TestPurgeFromADefaultServer(t *testing.T) {
 	t.Parallel()
 	servers := catalogkit.NewServers()
@@ -153,7 +153,7 @@ func TestPurgeFromADefaultServer(t *testing.T) {
 	}
 }
 
-// A request that is sent again is answered from where its table is.
+// A repeated request is answered from the place where its table is.
 func TestReplayFollowsTheStorageOfItsTable(t *testing.T) {
 	t.Parallel()
 	for name, remake := range map[string]bool{"warehouse gone": false, "warehouse made again elsewhere": true} {
@@ -165,7 +165,7 @@ func TestReplayFollowsTheStorageOfItsTable(t *testing.T) {
 			if remake {
 				makeLake(f, filepath.Join(root, "second"))
 			}
-			must(t, f.PurgeAll(f.Ctx)) // it waits for its keys
+			must(t, f.PurgeAll(f.Ctx)) // the purge waits for keys
 			key := catalogkit.KeyOf("create")
 			key.ID = "create"
 			node := f.Other(f.Store)
@@ -180,7 +180,7 @@ func TestReplayFollowsTheStorageOfItsTable(t *testing.T) {
 	}
 }
 
-// A node finds out whether a file of a lost commit is in use, also for a table whose location is no
+// A node finds out whether a file of a lost commit is in use, even if the table's location is no
 // longer allowed.
 func TestDiscardFollowsTheStorageOfItsTable(t *testing.T) {
 	t.Parallel()

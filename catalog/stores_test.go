@@ -6,7 +6,7 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// stores are those of all tests of this package.
+// stores opens the stores of all tests in this package.
 var stores storetest.Stores
 
 func TestMain(m *testing.M) { stores.Main(m) }

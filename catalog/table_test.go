@@ -97,7 +97,7 @@ func TestCreateTableAgainGetsAnotherLocation(t *testing.T) {
 	f.WantClean()
 }
 
-// A namespace called like a table: neither may live within the other.
+// If a namespace has the same name as a table, neither location may lie within the other.
 func TestNamespaceCalledLikeATable(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -196,7 +196,7 @@ func TestRegister(t *testing.T) {
 	if back.MetadataLocation != table.MetadataLocation {
 		t.Errorf("registered %s, want %s", back.MetadataLocation, table.MetadataLocation)
 	}
-	f.WantClean() // no task is left: the purge was called off
+	f.WantClean() // no task is left, because the purge was cancelled
 	if err := f.PurgeAll(f.Ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,8 @@ func TestRegisterOverwrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.WantClean()
-	// The replaced table was dropped, not lost. Its file must not be so young that it may be.
+	// The replaced table was dropped, not lost. Its file must be old enough, because a fresh file
+	// may be refused.
 	f.Clock.Advance(3 * time.Minute)
 	if _, err := f.RegisterTable(f.Ctx, ident("back"), catalog.RegisterRequest{MetadataLocation: changed.MetadataLocation}); err != nil {
 		t.Fatal(err)
@@ -285,7 +286,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// The file is looked for even while its document is kept in memory.
+// The existence of the file is checked even while its document is in the cache.
 func TestMissingMetadataFile(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -310,7 +311,7 @@ func TestMissingMetadataFile(t *testing.T) {
 	}
 }
 
-// unreachableFiles is storage that cannot be asked what it has.
+// unreachableFiles is a storage that fails all checks for existence.
 type unreachableFiles struct{ storage.Store }
 
 func (unreachableFiles) MayBeGone(string) bool { return true }
@@ -323,7 +324,7 @@ func (unreachableFiles) Open(context.Context, string) (io.ReadCloser, storage.In
 	return nil, storage.Info{}, errors.New("input/output error")
 }
 
-// A document that is kept is served as long as its file is not known to be missing.
+// A cached document is served unless its file is known to be missing.
 func TestUnreachableMetadataFile(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, func(c *catalog.Config) {

@@ -11,7 +11,7 @@ func removeRecord(f catalogkit.Tampering, record registry.Record) {
 	f.Write(registry.Delete(record.Key))
 }
 
-// recordOf returns the pointer's record of what is called name in ns, and its value.
+// recordOf returns the pointer record of the object called name in ns, and its value.
 func recordOf(f catalogkit.Tampering, name string) (registry.Record, registry.Pointer) {
 	f.T.Helper()
 	records, err := f.Store.List(f.Ctx, registry.TablePointer, "", "", registry.ListLimitMax)

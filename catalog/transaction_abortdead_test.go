@@ -19,7 +19,8 @@ import (
 	"moorage/txlog"
 )
 
-// A call that needs a table which a dead transaction has locked aborts that transaction at once.
+// If a dead transaction has locked a table, a call that needs the table aborts that transaction at
+// once.
 func TestTransactionAbortsDead(t *testing.T) {
 	t.Parallel()
 	for _, dead := range []bool{true, false} {
@@ -58,8 +59,8 @@ func TestTransactionAbortsDead(t *testing.T) {
 	}
 }
 
-// transactWhileHeld asks for a transaction over the tables "t" and "u" while somebody holds the
-// lock of the first table of dead. It is refused.
+// transactWhileHeld requests a transaction over the tables "t" and "u" while the lock of the first
+// table of dead is held. The transaction must be refused.
 func transactWhileHeld(f *catalogkit.Fixture, dead txlog.Entry) {
 	f.T.Helper()
 	hold, err := f.Locks.Acquire(f.Ctx, catalogkit.PointerLocks(dead.Participants[0].Pointer), locks.Options{})
@@ -68,8 +69,8 @@ func transactWhileHeld(f *catalogkit.Fixture, dead txlog.Entry) {
 	catalogkit.WantKind(f.T, f.Transact(catalogkit.On("t", catalogkit.SetProperty(f.T, "n", "1")), catalogkit.On("u", catalogkit.SetProperty(f.T, "n", "1"))), moorage.KindCommitFailed)
 }
 
-// The catalog logs that it could not abort a dead transaction. The line has the commit id, under
-// the name that such ids have in the log.
+// The catalog logs that it could not abort a dead transaction. The line has the commit ID, under
+// the usual name of such IDs in the log.
 func TestTransactionCannotAbortDead(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer
@@ -97,8 +98,8 @@ func TestTransactionCannotAbortDead(t *testing.T) {
 	}
 }
 
-// A call that needs a table finds the table's dead transaction behind one whose record cannot be
-// read.
+// A call that needs a table finds the table's dead transaction even if an unreadable record sorts
+// before it.
 func TestAbortDeadBesideUnreadable(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

@@ -11,8 +11,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// BenchmarkTransaction measures a transaction of one client that sets one property on each of so
-// many tables. Compare the times with those of one table, which is a plain commit.
+// BenchmarkTransaction measures a transaction of one client that sets one property on each of
+// several tables. Compare the times with those for one table, which is a plain commit.
 func BenchmarkTransaction(b *testing.B) {
 	stores := []struct {
 		name string
@@ -33,7 +33,8 @@ func BenchmarkTransaction(b *testing.B) {
 	}
 }
 
-// alternating returns two transactions on the same tables, from t<first> on. Each undoes the other.
+// alternating returns two transactions on the same tables, beginning with t<first>. Each undoes the
+// other.
 func alternating(f *catalogkit.Fixture, first, tables int) (requests [2][]catalog.TableChange) {
 	f.T.Helper()
 	for i := range requests {
@@ -70,15 +71,15 @@ func benchmarkDisjoint(b *testing.B, tables int) {
 	}
 }
 
-// disjointClient has tables that nobody else changes.
+// disjointClient has tables that no other client changes.
 type disjointClient struct {
 	requests [2][]catalog.TableChange
 	done     int
 }
 
-// BenchmarkTransactionSyncs does, with plain system calls, what every transaction over so many
-// tables needs. It syncs a line of a log, a file of each table and its folder, all tables at once,
-// and another line of the log.
+// BenchmarkTransactionSyncs measures the minimal work of a transaction over several tables, done
+// with plain system calls. It syncs a line of a log, a file of each table and its folder, all
+// tables concurrently, and another line of the log.
 func BenchmarkTransactionSyncs(b *testing.B) {
 	body := make([]byte, 1500)
 	for _, tables := range []int{1, 10} {

@@ -24,7 +24,7 @@ import (
 	"moorage/txlog"
 )
 
-// takenFiles has a file of somebody else's under the first name at which one is to be made.
+// takenFiles is a storage in which the first file to be created already exists.
 type takenFiles struct {
 	storage.Store
 	taken *takenName
@@ -47,12 +47,12 @@ func (f *takenFiles) Create(ctx context.Context, location string, body []byte) e
 	return f.Store.Create(ctx, location, body)
 }
 
-// batched makes the files of a fixture's storage one that can be made together.
+// batched returns inner as a storage that can create several files together.
 func batched(inner storage.Store) storage.Store {
 	return storagetest.Faulty(inner, func(int, string) storagetest.Action { return storagetest.Pass })
 }
 
-// A file that has the name which a transaction has drawn belongs to somebody else. The transaction
+// A transaction draws a name for its file, but another file already has that name. The transaction
 // changes nothing and leaves that file alone.
 func TestTransactionMeetsForeignFile(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestTransactionMeetsForeignFile(t *testing.T) {
 	}
 }
 
-// Files that are made together are compressed as those that are made alone.
+// Files that are created together are compressed in the same way as single files.
 func TestTransactionCompressesTogether(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, func(c *catalog.Config) { catalogkit.WrapStorage(c, batched) })
@@ -104,7 +104,7 @@ func TestTransactionCompressesTogether(t *testing.T) {
 	if err := f.Transact(changes...); err != nil {
 		t.Fatal(err)
 	}
-	node, err := catalogkit.NewInstance(f.Config) // which has kept no documents
+	node, err := catalogkit.NewInstance(f.Config) // with an empty cache of documents
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestTransactionCompressesTogether(t *testing.T) {
 	f.WantClean()
 }
 
-// While others always commit first a transaction is built again, a bounded number of times.
+// If other commits always come first, a transaction is rebuilt, a bounded number of times.
 func TestTransactionGivesUp(t *testing.T) {
 	t.Parallel()
 	hook, files := &catalogkit.Hook{}, &catalogkit.FileCount{There: map[string]bool{}}
@@ -148,7 +148,7 @@ func TestTransactionGivesUp(t *testing.T) {
 	before := len(files.There)
 	hook.Once(overtake)
 	changes := []catalog.TableChange{catalogkit.On("a", catalogkit.SetProperty(t, "n", "1")), catalogkit.On("b", catalogkit.SetProperty(t, "n", "1"))}
-	// Of the two files of each try the first that is written has another commit come in between.
+	// In each try, the write of the first of two files triggers another commit.
 	err = node.CommitTransaction(f.Ctx, catalogkit.Warehouse, changes)
 	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
 	if commits < commit.TransactionTriesMax || commits > 2*commit.TransactionTriesMax {
@@ -162,8 +162,8 @@ func TestTransactionGivesUp(t *testing.T) {
 	f.WantClean()
 }
 
-// A client sends an append to two nodes at the same time, without a key. The append that loses
-// finds that it has happened.
+// A client sends an append to two nodes at the same time, without a key. The attempt that loses
+// finds out that the append has happened.
 func TestTransactionTwinWithoutKey(t *testing.T) {
 	t.Parallel()
 	hook, files := &catalogkit.Hook{}, &catalogkit.FileCount{There: map[string]bool{}}
@@ -192,7 +192,7 @@ func TestTransactionTwinWithoutKey(t *testing.T) {
 	f.WantClean()
 }
 
-// A transaction is refused as a bad request if its tables take more records than one Apply may
+// A transaction is refused with KindBadRequest if its tables need more records than one Apply may
 // have. That happens before anything is written.
 func TestTransactionOfTooManyRecords(t *testing.T) {
 	t.Parallel()
@@ -236,7 +236,7 @@ func TestTransactionOfTooManyRecords(t *testing.T) {
 	}
 }
 
-// slowFiles makes no file before its context ends, except files of tables called "b".
+// slowFiles creates no file before its context ends, except files of tables called "b".
 type slowFiles struct{ storage.Store }
 
 func (f slowFiles) Create(ctx context.Context, location string, body []byte) error {
@@ -247,8 +247,7 @@ func (f slowFiles) Create(ctx context.Context, location string, body []byte) err
 	return ctx.Err()
 }
 
-// A transaction whose files take too long gives up before anybody else may abort it. It still
-// cleans up.
+// A transaction whose files take too long gives up before others may abort it. It still cleans up.
 func TestTransactionOutOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -277,7 +276,7 @@ func TestTransactionOutOfTime(t *testing.T) {
 	})
 }
 
-// What fails against the present versions is refused without a lock.
+// A transaction that fails against the present versions is refused before it takes locks.
 func TestTransactionRefusedBeforeLocks(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -292,7 +291,7 @@ func TestTransactionRefusedBeforeLocks(t *testing.T) {
 	}
 }
 
-// A transaction that only requires something is refused if that is not so.
+// A transaction with only requirements is refused if one of them fails.
 func TestTransactionOfRequirements(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -306,8 +305,8 @@ func TestTransactionOfRequirements(t *testing.T) {
 	catalogkit.WantKind(t, f.Transact(catalogkit.On("a", holds), catalogkit.On("b", fails)), moorage.KindCommitFailed)
 }
 
-// A transaction that only requires something may have read its tables at different moments. It
-// reads them again until all that it read was so at one moment.
+// A transaction with only requirements may read its tables at different moments. It reads them
+// again until all the versions existed at the same moment.
 func TestTransactionOfRequirementsThatMove(t *testing.T) {
 	t.Parallel()
 	for _, breaks := range []bool{false, true} {
@@ -319,7 +318,7 @@ func TestTransactionOfRequirementsThatMove(t *testing.T) {
 			f.Create("b")
 			config := f.Config
 			hook.OnOpen(&config)
-			node, err := catalogkit.NewInstance(config) // which has to read the documents, behind the pointers
+			node, err := catalogkit.NewInstance(config) // which has to read the documents after the pointers
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -358,8 +357,8 @@ func TestTransactionMeetsDrop(t *testing.T) {
 	})
 }
 
-// A transaction follows a table that is renamed meanwhile if the requirements name its table-uuid.
-// Otherwise there is no such table any more, and nothing is changed.
+// If a table is renamed in the meantime, a transaction follows it if its requirements include the
+// table-uuid. Otherwise the table is missing, and nothing is changed.
 func TestTransactionMeetsRename(t *testing.T) {
 	t.Parallel()
 	transactDuring(t, func(f *catalogkit.Fixture) error { return f.RenameTable(f.Ctx, ident("a"), ident("z")) }, func(f *catalogkit.Fixture, pinned bool, err error) {
@@ -375,9 +374,9 @@ func TestTransactionMeetsRename(t *testing.T) {
 	})
 }
 
-// transactDuring sets a property of the tables a and b in one transaction and calls meanwhile in
-// the middle of it. judge looks at what became of the transaction. This happens once with a
-// requirement that pins the table-uuid of a, and once without.
+// transactDuring sets a property of the tables a and b in one transaction, and calls the hook
+// meanwhile in the middle of it. judge checks the outcome. It does so twice: with and without a
+// requirement for the table-uuid of a.
 func transactDuring(t *testing.T, meanwhile func(f *catalogkit.Fixture) error, judge func(f *catalogkit.Fixture, pinned bool, err error)) {
 	t.Helper()
 	for _, pinned := range []bool{true, false} {
@@ -403,8 +402,8 @@ func transactDuring(t *testing.T, meanwhile func(f *catalogkit.Fixture) error, j
 	}
 }
 
-// While a transaction writes its files, its record says all that recovery needs. That is whose it
-// is, its deadline, which versions of its tables it expects, and what it writes where.
+// While a transaction writes its files, its record has everything that recovery needs: its caller,
+// its deadline, the expected versions of its tables, and the locations of its files.
 func TestTransactionIsRecorded(t *testing.T) {
 	t.Parallel()
 	hook := &catalogkit.Hook{}
@@ -449,8 +448,8 @@ func TestTransactionIsRecorded(t *testing.T) {
 	}
 }
 
-// The answer of the one Apply is lost, and the store answers nothing more. Nobody can say whether
-// the transaction happened, so the files stay. It has happened.
+// The answer of the one Apply is lost, and the store does not answer any more. The outcome cannot
+// be determined, so the files stay. In fact, the transaction has happened.
 func TestTransactionUnknownStaysUnknown(t *testing.T) {
 	t.Parallel()
 	silent := &silentStore{}

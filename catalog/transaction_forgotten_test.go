@@ -14,8 +14,9 @@ import (
 	"moorage/txlog"
 )
 
-// An operator had a transaction forgotten and was left with its files. The coordinator that wakes
-// up afterwards deletes none of them: the operator has registered one of them since.
+// An operator has made the catalog forget a transaction, so its files were left. When the
+// coordinator continues afterwards, it deletes none of them, because the operator may have
+// registered one.
 func TestForgottenCoordinatorDeletesNothing(t *testing.T) {
 	t.Parallel()
 	f, store, node, _ := newHeldFixture(t, isOf(gate.Transaction))
@@ -40,7 +41,7 @@ func TestForgottenCoordinatorDeletesNothing(t *testing.T) {
 	if err != nil || !aborted.Forgotten {
 		t.Fatalf("got %+v (%v)", aborted, err)
 	}
-	f.Clock.Advance(3 * time.Minute) // its name is fresh until then
+	f.Clock.Advance(3 * time.Minute) // the file's name is fresh until then
 	_, err = node.RegisterTable(f.Ctx, ident("a"), catalog.RegisterRequest{MetadataLocation: entry.Files[0], Overwrite: true})
 	must(t, err)
 	close(store.release)
@@ -50,7 +51,7 @@ func TestForgottenCoordinatorDeletesNothing(t *testing.T) {
 	f.WantClean()
 }
 
-// laterStore calls later, once, between an Apply that commits a transaction and its answer.
+// laterStore calls later once, between an Apply that commits a transaction and the answer.
 type laterStore struct {
 	registry.Store
 	later func()
@@ -65,8 +66,8 @@ func (s *laterStore) Apply(ctx context.Context, batch registry.Batch) ([]registr
 	return etags, err
 }
 
-// A coordinator wakes up after its transaction came true. It does not delete the files of an
-// earlier try with which an operator was left.
+// A coordinator continues after its transaction was committed. It does not delete the files of an
+// earlier try that an operator has made the catalog forget.
 func TestForgottenSurplusStays(t *testing.T) {
 	t.Parallel()
 	store, files := new(laterStore), &catalogkit.Hook{}
@@ -77,7 +78,7 @@ func TestForgottenSurplusStays(t *testing.T) {
 	f.Create("a")
 	f.Create("b")
 	node := f.Other(store.Store)
-	files.Once(func() { // so that the first try is in vain
+	files.Once(func() { // so that the first try fails
 		_, err := node.Commit(f.Ctx, ident("a"), catalogkit.SetProperty(t, "other", "1"))
 		must(t, err)
 	})

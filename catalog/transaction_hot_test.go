@@ -13,8 +13,9 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// Transactions over tables that others commit to all the time are not refused: from its second try
-// on a transaction goes in front of the commits that wait. The long form is that of the goal.
+// Transactions over tables with a constant stream of commits are not refused: from its second try
+// on, a transaction gets ahead of the waiting commits. The long form of the test matches the stated
+// goal.
 func TestTransactionsOnHotTables(t *testing.T) {
 	t.Parallel()
 	tables, perTable, transactions, duration := 4, 8, 4, 2*time.Second

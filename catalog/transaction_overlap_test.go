@@ -13,9 +13,9 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// Transactions of eight clients, each over ten of forty tables, succeed with the wait that
-// --transaction-wait has by default: at least 95 of 100, without a retry by the client. Any two of
-// them most likely overlap.
+// Eight clients run transactions, each over ten of forty tables, with the default of
+// --transaction-wait. At least 95 of 100 transactions succeed without a retry by the client,
+// although any two of them most likely overlap.
 func TestOverlappingTransactionsSucceed(t *testing.T) {
 	t.Parallel()
 	const tables, each, clients, perClient, presetWait = 40, 10, 8, 25, 2 * time.Second

@@ -11,7 +11,7 @@ import (
 	"moorage/registry"
 )
 
-// Table is one version of a table, as loads and commits return it.
+// Table is one version of a table, as returned by loads and commits.
 type Table struct {
 	Identifier moorage.Identifier
 	// MetadataLocation is empty for a staged table, which has no file.
@@ -34,7 +34,7 @@ type Table struct {
 	through *gate.Through
 }
 
-// View is one version of a view, as loads and commits return it.
+// View is one version of a view, as returned by loads and commits.
 type View struct {
 	Identifier       moorage.Identifier
 	MetadataLocation string
@@ -46,11 +46,11 @@ type View struct {
 	pointer registry.ID
 }
 
-// LabelText are the labels of a table or view, for an answer. The zero value is for an object
-// without labels.
+// LabelText has the labels of a table or view, for an answer. It is zero for an object without
+// labels.
 type LabelText struct {
 	Version registry.ID
-	Text    []byte // a JSON object; nil in the answer of a commit, which has no labels
+	Text    []byte // a JSON object; nil in the answer of a commit
 }
 
 // CreateTableRequest is a request for a new table.
@@ -66,7 +66,7 @@ type CreateTableRequest struct {
 // Lease is the id of a lease on a table. Package maintenance/leases grants leases.
 type Lease = registry.LeaseID
 
-// ParseLease parses the text of a lease. Invalid text is KindBadRequest.
+// ParseLease parses the text of a lease. For invalid text, the error is KindBadRequest.
 func ParseLease(text string) (Lease, error) {
 	lease, err := registry.ParseLeaseID(text)
 	if err != nil {
@@ -96,12 +96,12 @@ const (
 	RebaseOff   = rebase.Off
 )
 
-// RebaseHeader is the header with which a request consents to a rebase of its append, or refuses
+// RebaseHeader is the HTTP header in which a request consents to a rebase of its append, or refuses
 // it.
 const RebaseHeader = rebase.Header
 
-// ParseRebaseChoice parses the value of the header name: "on" or "off". Any other value is
-// KindBadRequest.
+// ParseRebaseChoice parses text, the value of the header called name: "on" or "off". For any other
+// value, the error is KindBadRequest.
 func ParseRebaseChoice(name, text string) (RebaseChoice, error) {
 	return rebase.ParseChoice(name, text)
 }
@@ -130,7 +130,7 @@ type TableChange struct {
 	CommitRequest
 }
 
-// RegisterRequest is a request to create a table from an existing metadata file.
+// RegisterRequest is a request to register an existing metadata file as a table.
 type RegisterRequest struct {
 	MetadataLocation string
 	Overwrite        bool
@@ -146,7 +146,7 @@ type Requires func(ctx context.Context, pointer registry.ID) ([]registry.Conditi
 
 // DropOptions are the options of a drop.
 type DropOptions struct {
-	Purge bool // delete its files too
+	Purge bool // delete the files too
 }
 
 // PropertiesChange is a request to change a namespace's properties.

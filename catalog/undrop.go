@@ -22,19 +22,20 @@ import (
 	"moorage/storage"
 )
 
-// UndropRequest is a request to bring a dropped table or view back.
+// UndropRequest is a request to restore a dropped table or view.
 type UndropRequest struct {
 	DroppedName
-	// As is the new namespace and name, in the same warehouse. Nil: the last ones.
+	// As is the new namespace and name, in the same warehouse. If nil, the object gets its last
+	// name back.
 	As *moorage.Identifier
-	// Replace drops, without a purge, the live table or view that has the name. It must be of the
-	// same kind.
+	// If Replace is true, the live table or view with the name is dropped without a purge. It must
+	// be of the same kind.
 	Replace bool
-	// MakeNamespace makes the namespace if it is gone.
+	// If MakeNamespace is true, Undrop creates the namespace if it is gone.
 	MakeNamespace bool
 }
 
-// Undropped is a table or view that is back.
+// Undropped is a restored table or view.
 type Undropped struct {
 	Kind             access.Kind
 	Ident            moorage.Identifier
@@ -42,20 +43,19 @@ type Undropped struct {
 	UUID             string
 	MetadataLocation string
 	Summary          *registry.Summary
-	// Warnings are what did not come back, as sentences. There are none in the answer to a repeated
+	// Warnings says in sentences what was not restored. It is empty in the answer to a repeated
 	// request.
 	Warnings []string
 }
 
-// Undrop brings a dropped table or view back, with its files, its grants, its labels and its
-// maintenance, in one Apply. A purge that waits is called off. Files of maintenance jobs that the
-// purge would have deleted stay with the jobs. If the object is live already, Undrop changes
-// nothing.
+// Undrop restores a dropped table or view, with its files, grants, labels and maintenance, in one
+// Apply. It cancels a waiting purge. Files of maintenance jobs that the purge would have deleted
+// stay with the jobs. If the object is already live, Undrop changes nothing.
 //
 // Errors: KindNotFound if there is no such object, if it has ended, or if its metadata file or its
 // warehouse is gone; KindNoSuchNamespace; KindForbidden; KindUnavailable; KindCommitUnknown. The
 // error is KindAlreadyExists if a live object has the name, if another table has the location, or
-// if a purge has begun. Durable when it returns.
+// if a purge has begun. When Undrop returns without an error, the result is durable.
 func (d Dropped) Undrop(ctx context.Context, request UndropRequest) (Undropped, error) {
 	undropped, err := d.undrop(ctx, request)
 	return undropped, moorage.Annotate("catalog.Undrop", request.Ident.String(), err)
@@ -66,7 +66,7 @@ func (d Dropped) undrop(ctx context.Context, request UndropRequest) (undropped U
 	by := c.asker(gate.Undrop)
 	found, target, err := c.lookAtUndrop(ctx, by, &request)
 	var outcome commit.Outcome
-	if err != nil { // an earlier attempt with the same key decides
+	if err != nil { // an earlier attempt with the same key decides the outcome
 		outcome, err = c.submit(ctx, refusal(gate.Undrop, request.Ident, err))
 	} else {
 		outcome, err = c.submit(ctx, commit.Intent{
@@ -96,7 +96,7 @@ func (d Dropped) undrop(ctx context.Context, request UndropRequest) (undropped U
 		undropped.Warnings = nil
 	}
 	version := outcome.Version
-	if version == nil { // the key was used for a request without an answer
+	if version == nil { // the key was used by a request without an answer
 		return Undropped{}, moorage.Errorf(moorage.KindCommitUnknown, "The answer to the first request is not known")
 	}
 	undropped.Kind, undropped.Ident, undropped.ID = access.Table, version.Ident, version.Pointer
@@ -108,8 +108,8 @@ func (d Dropped) undrop(ctx context.Context, request UndropRequest) (undropped U
 	return undropped, nil
 }
 
-// lookAtUndrop finds the object of an undrop, and sets its id and its last name in request. It
-// returns the pointers to lock, and the name that the object gets.
+// lookAtUndrop finds the object of an undrop, and sets its ID and last name in request. It returns
+// the pointers to lock, and the object's new name.
 func (p *parts) lookAtUndrop(ctx context.Context, by directory.Asker, request *UndropRequest) (
 	found []registry.ID, target moorage.Identifier, err error) {
 	if request.As != nil {
@@ -136,7 +136,7 @@ func (p *parts) lookAtUndrop(ctx context.Context, by directory.Asker, request *U
 	return found, target, nil
 }
 
-// target returns the name that the object of r gets. The last name of the object must be known.
+// target returns the name that r gives to the object. The object's last name must already be in r.
 func (r UndropRequest) target() moorage.Identifier {
 	target := r.Ident
 	if r.As != nil {
@@ -145,16 +145,16 @@ func (r UndropRequest) target() moorage.Identifier {
 	return target
 }
 
-// undropping is a dropped table or view that comes back, with the records that were read for it.
+// undropping is the undrop of one table or view, with the records that were read for it.
 type undropping struct {
 	*registration
-	live     *commit.Version // the object is live already; there is nothing to do
+	live     *commit.Version // set if the object is already live, and nothing is left to do
 	warnings []string
 }
 
 // readUndrop reads the records that an undrop depends on, and then checks that the metadata file
-// still exists. So no purge can delete the file unnoticed: a purge that ended before has deleted it
-// already, and a purge that begins later changes the pointer.
+// still exists. So no purge can delete the file unnoticed: if a purge ended earlier, the file is
+// already gone, and if a purge begins later, it changes the pointer.
 func (p *parts) readUndrop(ctx context.Context, by directory.Asker, request UndropRequest) (u undropping, err error) {
 	asked := by.Verb.Needs(gate.OfDropped, gate.Always)
 	d, err := p.droppedByID(ctx, by, asked, request.DroppedName)
@@ -207,8 +207,8 @@ func (p *parts) readUndrop(ctx context.Context, by directory.Asker, request Undr
 	return u, nil
 }
 
-// liveVersion returns the version of an object that an undrop finds live: another undrop or a
-// register brought it back.
+// liveVersion returns the version of an object that is already live, because another undrop or a
+// register has restored it.
 func (p *parts) liveVersion(ctx context.Context, d droppedPointer, request UndropRequest) (*commit.Version, error) {
 	if is := d.pointer.Identifier(); request.As != nil && !is.Equal(request.target()) {
 		return nil, moorage.Errorf(moorage.KindAlreadyExists,
@@ -216,7 +216,7 @@ func (p *parts) liveVersion(ctx context.Context, d droppedPointer, request Undro
 	}
 	found, err := p.directory.FindPointer(ctx, d.pointer.ID)
 	if moorage.KindOf(err) == moorage.KindNoSuchTable && err != nil {
-		return nil, ledger.ErrRetry // it was dropped again
+		return nil, ledger.ErrRetry // it has been dropped again
 	}
 	if err != nil {
 		return nil, err
@@ -250,8 +250,8 @@ func (p *parts) purgingError(ctx context.Context, d droppedPointer) error {
 		d.pointer.Identifier(), since, by)
 }
 
-// readUndropPath reads the namespace that the object gets. If the namespace is gone and the request
-// makes it, the result is the path to the lowest namespace above it that exists.
+// readUndropPath reads the object's new namespace. If the namespace is gone and the request creates
+// it, the result is the path to its nearest existing parent.
 func (p *parts) readUndropPath(ctx context.Context, by directory.Asker, request UndropRequest, d droppedPointer,
 	u *undropping) (*directory.Path, error) {
 	r := u.registration
@@ -283,16 +283,16 @@ func (p *parts) readUndropPath(ctx context.Context, by directory.Asker, request 
 	return path, nil
 }
 
-// isOfWarehouse reports whether a dropped pointer belongs to the warehouse of path, and not to an
-// earlier one of that name.
+// isOfWarehouse reports whether a dropped pointer belongs to the warehouse of path, rather than to
+// an earlier one of that name.
 func isOfWarehouse(pointer registry.Pointer, path *directory.Path) bool {
 	return pointer.WarehouseID.IsZero() || pointer.WarehouseID == path.Warehouse.ID
 }
 
-// mayUndropInto returns nil if the caller may bring the dropped object back as ident, and create
+// mayUndropInto returns nil if the caller may restore the dropped object as ident, and create
 // objects in the namespace of path. path is the existing part of the path to the namespace of
-// ident. A namespace that was made again, or that the request makes, is another one than the object
-// was in, although it has the same name: its owner and its grants are others.
+// ident. A namespace that was recreated, or is created by the request, is not the object's former
+// namespace, despite the same name: it has its own owner and grants.
 func (p *parts) mayUndropInto(ctx context.Context, by directory.Asker, path *directory.Path, d droppedPointer,
 	ident moorage.Identifier) error {
 	if path.Depth() < len(ident.Namespace) || path.ID() != d.pointer.NamespaceID {
@@ -304,9 +304,9 @@ func (p *parts) mayUndropInto(ctx context.Context, by directory.Asker, path *dir
 	return p.directory.MayAt(ctx, by, by.Verb.Needs(gate.OfContainer, gate.Always), path, ident)
 }
 
-// readUndropNamespace plans the namespace of an object whose namespace is gone. path is the part of
-// its path that exists. The namespace gets the properties that it had, as long as the log has them,
-// and if the caller could describe it.
+// readUndropNamespace plans the new namespace of an object whose namespace is gone. path is the
+// existing part of the namespace's path. If the log still has the namespace's former properties,
+// and the caller was allowed to describe it, the new namespace gets them.
 func (p *parts) readUndropNamespace(ctx context.Context, by directory.Asker, path *directory.Path, d droppedPointer,
 	u *undropping) error {
 	r := u.registration
@@ -335,7 +335,7 @@ func (p *parts) readUndropNamespace(ctx context.Context, by directory.Asker, pat
 	if err != nil {
 		return err
 	}
-	if made.creator == r.pointer.Creator { // the records of the object's maker include these
+	if made.creator == r.pointer.Creator { // the records of the object's creator include these
 		made.makers = gate.MakerRecords{}
 	}
 	made.parents = levels[:last]
@@ -345,10 +345,9 @@ func (p *parts) readUndropNamespace(ctx context.Context, by directory.Asker, pat
 	return nil
 }
 
-// formerProperties returns the properties of the namespace ns that the dropped object was in, as
-// they were at the end of that namespace. known is false if the object was not in a namespace of
-// that name, if the log does not have the properties any more, or if the caller may not describe
-// the namespace.
+// formerProperties returns the last properties of the dropped object's former namespace ns. known
+// is false if the object was not in a namespace of that name, if the log no longer has the
+// properties, or if the caller may not describe the namespace.
 func (p *parts) formerProperties(ctx context.Context, by directory.Asker, d droppedPointer, warehouse registry.ID,
 	ns moorage.Namespace) (properties map[string]string, known bool, err error) {
 	ended, found, err := p.formerNamespace(ctx, d, warehouse, ns)
@@ -388,9 +387,9 @@ func (p *parts) formerProperties(ctx context.Context, by directory.Asker, d drop
 	return nil, false, nil
 }
 
-// formerNamespace returns the record of the ended namespace ns that the dropped object was in. The
-// namespace directly above the object is known by its id. A namespace further above is the first
-// one of its name that ended after the drop.
+// formerNamespace returns the record of the dropped object's former namespace ns, which has ended.
+// The object's direct namespace is identified by its ID. A higher namespace is assumed to be the
+// first of its name that ended after the drop.
 func (p *parts) formerNamespace(ctx context.Context, d droppedPointer, warehouse registry.ID, ns moorage.Namespace) (
 	ended registry.Dropped, found bool, err error) {
 	depth, isAbove := len(ns), len(ns) <= len(d.pointer.Namespace)
@@ -404,9 +403,9 @@ func (p *parts) formerNamespace(ctx context.Context, d droppedPointer, warehouse
 		looked++
 		value, err := registry.Decode[registry.Dropped](record)
 		switch {
-		case err != nil || value.Kind != registry.ItemNamespace: // a damaged record is only a hint lost
+		case err != nil || value.Kind != registry.ItemNamespace: // losing a damaged record costs only a hint
 			return looked < namesakesMax, nil
-		case value.Ended.Before(dropped): // and all that follow
+		case value.Ended.Before(dropped): // and so are all later ones
 			return false, nil
 		case !isDirect || value.ID == d.pointer.NamespaceID:
 			ended, found = value, true
@@ -416,8 +415,8 @@ func (p *parts) formerNamespace(ctx context.Context, d droppedPointer, warehouse
 	return ended, found, err
 }
 
-// above returns the containers of an object in n, the new namespace. existing has the containers
-// that exist.
+// above returns the containers of an object in n, the new namespace. existing lists those that
+// already exist.
 func (n newNamespace) above(existing []access.Object) []access.Object {
 	var made []access.Object
 	for _, id := range slices.Backward(n.ids) {
@@ -426,7 +425,8 @@ func (n newNamespace) above(existing []access.Object) []access.Object {
 	return append(made, existing...)
 }
 
-// readUndropName reads the name that the object gets, and what has that name now.
+// readUndropName reads the record of the object's new name, and the live object that has this name
+// now.
 func (p *parts) readUndropName(ctx context.Context, by directory.Asker, request UndropRequest, path *directory.Path,
 	r *registration) (err error) {
 	if r.made != nil {
@@ -436,7 +436,7 @@ func (p *parts) readUndropName(ctx context.Context, by directory.Asker, request 
 		return err
 	}
 	if r.entry.Value.Pointer == r.pointer.ID {
-		return ledger.ErrRetry // another request has brought it back since its pointer was read
+		return ledger.ErrRetry // another request has restored it since its pointer was read
 	}
 	records, err := p.ledger.Get(ctx, registry.PointerKey(r.entry.Value.Pointer))
 	if err != nil {
@@ -466,8 +466,8 @@ func (p *parts) readUndropName(ctx context.Context, by directory.Asker, request 
 	return err
 }
 
-// occupiedError returns the error for a name that a live object has. If the caller may describe
-// that object, the error says who gave it the name.
+// occupiedError returns the error for a name that is already taken by a live object. If the caller
+// may describe that object, the error includes the principal that gave it the name.
 func (p *parts) occupiedError(ctx context.Context, by directory.Asker, path *directory.Path, r *registration,
 	occupant registry.Pointer) error {
 	text := fmt.Sprintf("A live %s is called %s", nounOf(occupant), r.ident)
@@ -487,11 +487,11 @@ func (p *parts) occupiedError(ctx context.Context, by directory.Asker, path *dir
 	return moorage.Errorf(moorage.KindAlreadyExists, "%s. %s", text, advice)
 }
 
-// namedByMax bounds how many changes of an object a look for the change that named it reads.
+// namedByMax bounds how many of an object's changes are read to find the one that named it.
 const namedByMax = 64
 
-// namedBy returns the change that gave a live object its present name. It is zero if the log does
-// not have it, or if more changes have happened since.
+// namedBy returns the change that gave a live object its present name. It returns zero if the log
+// does not have that change, or if more than namedByMax changes have followed.
 func (p *parts) namedBy(ctx context.Context, pointer registry.Pointer) (none registry.Change, err error) {
 	key, id := registry.PointerKey(pointer.ID), pointer.LastIn(registry.StateLive).Change
 	for range namedByMax {
@@ -552,8 +552,8 @@ func (p *parts) undroppedDocument(ctx context.Context, d droppedPointer, path *d
 	return found, err
 }
 
-// readUndropClaims plans that the object keeps its claims. If another table or view has one of
-// them, the object cannot come back: two tables never share files.
+// readUndropClaims plans that the object keeps its claims. If another table or view has claimed one
+// of its locations, the object cannot be restored, because two tables never share files.
 func (p *parts) readUndropClaims(ctx context.Context, by directory.Asker, path *directory.Path, d droppedPointer,
 	r *registration) error {
 	holds := func(context.Context, registry.Pointer) error { return new(claims.TakenError) }
@@ -574,8 +574,8 @@ func (p *parts) readUndropClaims(ctx context.Context, by directory.Asker, path *
 		"share files. Its rows are in the metadata file %s", d.pointer.Identifier(), holder, d.pointer.MetadataLocation)
 }
 
-// holderOf describes the table or view that has the first of locations which is not own's, for a
-// caller that may know it.
+// holderOf describes the table or view that holds the first location not held by own, if the caller
+// may know about it.
 func (p *parts) holderOf(ctx context.Context, by directory.Asker, own registry.ID, locations []string) (string, error) {
 	const another = "another table or view"
 	var keys []registry.Key

@@ -9,7 +9,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// undropRaces returns the races of an undrop with what could stop it.
+// undropRaces returns the races of an undrop with requests that could stop it.
 func undropRaces() []race {
 	dropped := func(options catalog.DropOptions) func(f *catalogkit.Fixture) {
 		return func(f *catalogkit.Fixture) { droppedTable(options)(f) }

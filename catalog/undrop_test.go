@@ -19,7 +19,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// called names the dropped object that was called name last.
+// called selects the dropped object whose last name was name.
 func called(name string) catalog.UndropRequest {
 	return catalog.UndropRequest{DroppedName: catalog.DroppedName{Ident: ident(name)}}
 }
@@ -30,7 +30,7 @@ func dropOf(f *catalogkit.Fixture, name string) {
 	must(f.T, f.DropTable(f.Ctx, ident(name), catalog.DropOptions{}))
 }
 
-// droppedRows returns what the list shows of dropped objects called name.
+// droppedRows returns the rows in the list of dropped objects called name.
 func droppedRows(f *catalogkit.Fixture, name string, ended bool) []catalog.DroppedRow {
 	f.T.Helper()
 	rows, next, err := f.Dropped().List(f.Ctx, catalog.DroppedListing{
@@ -43,8 +43,8 @@ func droppedRows(f *catalogkit.Fixture, name string, ended bool) []catalog.Dropp
 	return rows
 }
 
-// wantUndropped brings t back and fails the test unless it is the table that it was, with the same
-// file and the same registration.
+// wantUndropped undrops a table. It fails the test unless the table equals was, with the same file
+// and the same registration.
 func wantUndropped(f *catalogkit.Fixture, was *catalog.Table, asked catalog.UndropRequest, name moorage.Identifier) {
 	f.T.Helper()
 	done, err := f.Dropped().Undrop(f.Ctx, asked)
@@ -61,14 +61,14 @@ func wantUndropped(f *catalogkit.Fixture, was *catalog.Table, asked catalog.Undr
 	}
 }
 
-// undropRow is a situation of hands.md, section 4.
+// undropRow is a situation from hands.md, section 4.
 type undropRow struct {
 	name    string
-	purges  bool // purges wait
-	brief   bool // a window has just begun, and is over
+	purges  bool // the purge of a drop waits
+	brief   bool // the undrop window is so short that it ends at once
 	prepare func(f *catalogkit.Fixture, t *catalog.Table) catalog.UndropRequest
-	// kind and says are the refusal; says is a part of its text. Without says the table t comes
-	// back, as as.
+	// kind is the kind of the expected error, and says a part of its text. If says is empty, the
+	// undrop must succeed, and the table gets the name in the field as.
 	kind moorage.Kind
 	says string
 	as   moorage.Identifier
@@ -81,20 +81,20 @@ func purgeT(f *catalogkit.Fixture) {
 	must(f.T, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{Purge: true}))
 }
 
-// createTeam makes a namespace of a team.
+// createTeam creates a namespace with the property of a team.
 func createTeam(f *catalogkit.Fixture, team string, levels ...string) error {
 	_, err := f.CreateNamespace(f.Ctx, catalogkit.Warehouse, levels, map[string]string{"team": team})
 	return err
 }
 
-// makeAndDrop makes a namespace of the team "wrong", and drops it.
+// makeAndDrop creates a namespace of the team "wrong", and drops it.
 func makeAndDrop(f *catalogkit.Fixture, levels ...string) {
 	f.T.Helper()
 	must(f.T, createTeam(f, "wrong", levels...))
 	must(f.T, f.DropNamespace(f.Ctx, catalogkit.Warehouse, levels))
 }
 
-// wantTeam fails the test unless a namespace is one of this team, or of none if that is empty.
+// wantTeam fails the test unless a namespace belongs to this team, or to no team if team is empty.
 func wantTeam(f *catalogkit.Fixture, team string, levels ...string) {
 	f.T.Helper()
 	properties, err := f.LoadNamespace(f.Ctx, catalogkit.Warehouse, levels)
@@ -330,8 +330,8 @@ func undropRows() []undropRow {
 	}
 }
 
-// TestUndrop goes through the situations of an undrop, on each kind of store. A refusal changes
-// nothing, and all records hold together after each.
+// TestUndrop goes through the situations of an undrop, on each kind of store. A refused undrop
+// changes nothing, and after each situation all records are consistent.
 func TestUndrop(t *testing.T) {
 	t.Parallel()
 	for kind, open := range stores.Kinds() {
@@ -355,7 +355,8 @@ func TestUndrop(t *testing.T) {
 	}
 }
 
-// empty deletes all records of a store but its format. A new database for each row would take long.
+// empty deletes all records of a store except its format. Creating a database for each row would
+// take too long.
 func empty(t *testing.T, store registry.Store) {
 	t.Helper()
 	for table := registry.Table(1); table < 64; table++ {
@@ -402,9 +403,9 @@ func (row undropRow) run(f *catalogkit.Fixture) {
 	f.WantClean()
 }
 
-// TestUndropShowsNoProperties: with access on, a namespace that an undrop makes gets the properties
-// that it had only if the caller could describe it. That caller owns the table, and a namespace
-// that was made later.
+// TestUndropShowsNoProperties: with access control enabled, a namespace that is recreated by an
+// undrop gets its former properties only if the caller was allowed to describe it. The caller owns
+// the table, and a namespace that was created later.
 func TestUndropShowsNoProperties(t *testing.T) {
 	t.Parallel()
 	for grantee, want := range map[string]string{"corp:owner": "billing", "corp:another": ""} {
@@ -457,7 +458,7 @@ func recordsOf(f *catalogkit.Fixture) map[registry.Key]registry.ETag {
 	return all
 }
 
-// TestListDropped lists what was dropped in a warehouse, in pages, with what has ended.
+// TestListDropped lists the dropped objects of a warehouse in pages, including ended ones.
 func TestListDropped(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -533,8 +534,8 @@ func TestListDropped(t *testing.T) {
 	})
 }
 
-// TestUndropBesideOldNodes leaves the records that a node of version 0.1.0 leaves: the list does
-// not show a table that such a node took back, and an undrop does not mean it.
+// TestUndropBesideOldNodes uses the records left by a node of version 0.1.0. The list does not show
+// a table that such a node has registered again, and an undrop does not find it.
 func TestUndropBesideOldNodes(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -557,8 +558,8 @@ func TestUndropBesideOldNodes(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindNotFound)
 }
 
-// TestPurgeDropped purges a table before its time: at once if no client may repeat a request, and
-// never a view or a live table. A second purge is no failure.
+// TestPurgeDropped purges a table early. The purge begins at once if no client can repeat a
+// request. A view or a live table is never purged. A second purge succeeds too.
 func TestPurgeDropped(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]catalog.DropOptions{"dropped": {}, "its purge waits": {Purge: true}} {
@@ -589,8 +590,8 @@ func TestPurgeDropped(t *testing.T) {
 	f.WantClean()
 }
 
-// TestForget ends a dropped table before its time. Its files stay, its location is free for its
-// file only, and a purge that waited does not happen.
+// TestForget ends a dropped table early. Its files stay, only its own file can be registered at its
+// location, and a waiting purge does not happen.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, waitingPurges)
@@ -609,8 +610,8 @@ func TestForget(t *testing.T) {
 	f.WantClean()
 }
 
-// TestUndropWithKey repeats an undrop with its key, after the table was dropped again: the answer
-// is that of the first request, and nothing changes.
+// TestUndropWithKey repeats an undrop with its key after the table was dropped again. The second
+// answer equals the first, and nothing changes.
 func TestUndropWithKey(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -633,7 +634,8 @@ func TestUndropWithKey(t *testing.T) {
 	}
 }
 
-// TestUndropKeepsWhatBelongsToTheTable drops a table with labels, and brings it back with them.
+// TestUndropKeepsWhatBelongsToTheTable drops a table with labels. The undrop restores the labels
+// too.
 func TestUndropKeepsWhatBelongsToTheTable(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -649,12 +651,12 @@ func TestUndropKeepsWhatBelongsToTheTable(t *testing.T) {
 	}
 }
 
-// droppedOf returns the verbs on dropped objects of c.
+// droppedOf returns the verbs of c for dropped objects.
 func droppedOf(c catalog.Verbs) catalog.Dropped {
 	return c.(interface{ Dropped() catalog.Dropped }).Dropped()
 }
 
-// undropTable is a client that brings a table back.
+// undropTable is a client that restores a table.
 func undropTable(asked catalog.UndropRequest) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
 		_, err := droppedOf(c).Undrop(ctx, asked)
@@ -669,7 +671,7 @@ func forgetTable(name moorage.Identifier) catalogkit.RaceClient {
 	}
 }
 
-// purgeNow is a client that begins the purge of a dropped table.
+// purgeNow is a client that starts the purge of a dropped table.
 func purgeNow(name moorage.Identifier) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
 		return droppedOf(c).Purge(ctx, catalog.DroppedName{Ident: name})

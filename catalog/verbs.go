@@ -8,16 +8,16 @@ import (
 	"moorage/catalog/warehouses"
 )
 
-// Verbs are the verbs on namespaces, tables and views. *Catalog implements them.
+// Verbs has the verbs on namespaces, tables and views. *Catalog implements it.
 type Verbs interface {
 	Files
 
 	// Refuse refuses a request for v that could not be decoded. why is the error. See
 	// Catalog.Refuse.
 	Refuse(ctx context.Context, v gate.Verb, on moorage.Identifier, why error) error
-	// Sees reports whether the caller of a request for v sees a warehouse.
+	// Sees reports whether a warehouse is visible to the caller of a request for v.
 	Sees(ctx context.Context, v gate.Verb, warehouse string) (bool, error)
-	// Admit returns an error if the caller of a request for v does not see a warehouse. Call it
+	// Admit returns an error if a warehouse is hidden from the caller of a request for v. Call it
 	// before reading the rest of the request.
 	Admit(ctx context.Context, v gate.Verb, warehouse string) error
 	LoadWarehouse(ctx context.Context, name string) (warehouses.Warehouse, error)

@@ -21,10 +21,10 @@ import (
 // versionTextMax bounds the text of a version.
 const versionTextMax = 1024
 
-// VersionName is the name of a version of a table or view, as callers write it:
+// VersionName is the name of a version of a table or view, in the form that callers write:
 //
 //	now                      the present version
-//	now~N                    N metadata files before it
+//	now~N                    N metadata files before the present one
 //	00007-….metadata.json    the base name of a metadata file
 //	a time                   the version of that time: RFC 3339, or a duration such as 2h, for ago
 //	the id of a change       the version after it; at least its first 6 digits
@@ -35,21 +35,21 @@ type VersionName struct {
 	back int       // N of now~N; 0 for now, -1 for other forms
 	file string    // the base name of a metadata file; empty for other forms
 	at   time.Time // zero for other forms
-	// change is the id of a change, or its first digits. It is empty for other forms. The text may
-	// mean a snapshot, a branch or a tag as well.
+	// change is the ID of a change, or its first digits. It is empty for other forms. The same text
+	// may also name a snapshot, a branch or a tag.
 	change string
 }
 
-// changeDigitsMin is how many digits of the id of a change name it.
+// changeDigitsMin is the minimum number of digits of a change's ID in a name.
 const changeDigitsMin = 6
 
-// isChange reports whether text can be the id of a change, or its beginning.
+// isChange reports whether text can be the ID of a change, or the beginning of one.
 func isChange(text string) bool {
 	return len(text) >= changeDigitsMin && len(text) <= 2*len(registry.ID{}) &&
 		strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// ParseVersion reads the name of a version. now is the time that durations are measured from.
+// ParseVersion parses the name of a version. A duration in text counts back from the time now.
 //
 // Errors: KindBadRequest.
 func ParseVersion(text string, now time.Time) (VersionName, error) {
@@ -117,13 +117,13 @@ type TableVersion struct {
 	Document *metadata.Document
 }
 
-// LoadVersion returns a version of a table, which has a metadata file that the table's metadata log
-// names, or is the present one.
+// LoadVersion returns a version of a table: the present one, or an earlier one with a metadata file
+// in the table's metadata log.
 //
 // Only files within the table's own claims are read: the log of a registered file may name files of
 // other tables.
 //
-// Errors: the errors of LoadTable; KindBadRequest if name means only a snapshot; KindNotFound if
+// Errors: the errors of LoadTable; KindBadRequest if name can only be a snapshot; KindNotFound if
 // there is no such version, or if its file was deleted.
 func (c *Catalog) LoadVersion(ctx context.Context, ident moorage.Identifier, name VersionName) (TableVersion, error) {
 	versions, err := c.versions(ctx, gate.LoadVersion, ident, name)
@@ -133,14 +133,15 @@ func (c *Catalog) LoadVersion(ctx context.Context, ident moorage.Identifier, nam
 	return versions[0], nil
 }
 
-// Difference is what differs between two versions of a table.
+// Difference describes the difference between two versions of a table.
 type Difference struct {
 	From TableVersion `json:"-"`
 	To   TableVersion `json:"-"`
 	metadata.Difference
 }
 
-// Diff returns what differs from one version of a table to another. Errors are as for LoadVersion.
+// Diff returns the difference between two versions of a table. It returns the errors of
+// LoadVersion.
 func (c *Catalog) Diff(ctx context.Context, ident moorage.Identifier, from, to VersionName) (Difference, error) {
 	const op = "catalog.Diff"
 	versions, err := c.versions(ctx, gate.DiffVersions, ident, from, to)
@@ -152,7 +153,7 @@ func (c *Catalog) Diff(ctx context.Context, ident moorage.Identifier, from, to V
 	return found, moorage.Annotate(op, ident.String(), err)
 }
 
-// versions returns the versions of a table with these names, for a caller that may use v on it.
+// versions returns the versions of a table with these names, if the caller may use v on the table.
 func (c *Catalog) versions(ctx context.Context, v gate.Verb, ident moorage.Identifier, names ...VersionName) (
 	found []TableVersion, err error) {
 	if err := checkNames(names); err != nil {
@@ -183,8 +184,8 @@ func checkNames(names []VersionName) error {
 	return nil
 }
 
-// presentVersion returns the present version of a table or view, for a caller that may use v on it.
-// The management API has asked the gate already.
+// presentVersion returns the present version of a table or view, if the caller may use v on it. The
+// management API has already asked the gate.
 func (c *Catalog) presentVersion(ctx context.Context, v gate.Verb, kind *directory.Kind, ident moorage.Identifier) (
 	loaded *commit.Version, err error) {
 	asked := v.Needs(gate.OfObject, gate.Always)
@@ -244,7 +245,7 @@ func (p *parts) versionOf(ctx context.Context, loaded *commit.Version, name Vers
 	return p.formerVersion(ctx, loaded, name, file)
 }
 
-// versionAfter returns the version of a table after the change that name has.
+// versionAfter returns the version of a table after the change in name.
 func (p *parts) versionAfter(ctx context.Context, loaded *commit.Version, name VersionName) (TableVersion, error) {
 	file, err := p.fileAfter(ctx, loaded, name)
 	switch {
@@ -256,8 +257,8 @@ func (p *parts) versionAfter(ctx context.Context, loaded *commit.Version, name V
 	return p.formerVersion(ctx, loaded, name, file)
 }
 
-// fileAfter returns the metadata file of a table or view after the change that name has. The
-// pointer named the file, so it belongs to the object.
+// fileAfter returns the metadata file of a table or view after the change in name. The pointer
+// named that file, so it belongs to the object.
 func (p *parts) fileAfter(ctx context.Context, loaded *commit.Version, name VersionName) (string, error) {
 	file, err := p.history.FileAfter(ctx, loaded.Found, name.change)
 	if err == nil && file == "" {
@@ -278,11 +279,11 @@ func (p *parts) formerVersion(ctx context.Context, loaded *commit.Version, name 
 	return TableVersion{file, read.(*metadata.Document)}, nil
 }
 
-// readFormer returns the document in an earlier metadata file of a table or view, which is the
-// version called name.
+// readFormer returns the document in an earlier metadata file of a table or view. name is the name
+// of that version.
 //
-// Errors are as for documents.Read. KindNotFound means that the file was deleted, cannot be read,
-// or belongs to another object.
+// Errors: the errors of documents.Read. KindNotFound means that the file was deleted, cannot be
+// read, or belongs to another object.
 func (p *parts) readFormer(ctx context.Context, of *commit.Version, name VersionName, file string) (
 	document, error) {
 	ctx, cancel := context.WithTimeout(ctx, commit.RequestTimeout)
@@ -302,39 +303,42 @@ func (p *parts) readFormer(ctx context.Context, of *commit.Version, name Version
 	return read, err
 }
 
-// RollbackRequest is a request to take a table or view back to an earlier state.
+// RollbackRequest is a request to roll a table or view back to an earlier state.
 type RollbackRequest struct {
 	To VersionName
-	// From is the metadata file that must be the present one when the rollback is planned. Empty:
-	// any. A later commit to a table conflicts only if it changes what the rollback replaces.
-	// Every later commit to a view conflicts.
+	// From is the metadata file that must be the present one when the rollback is planned. If it is
+	// empty, any file may be. A later commit to a table conflicts only if it changes parts that the
+	// rollback replaces. Every later commit to a view conflicts.
 	From string
-	// Ref is the branch that is moved. Empty: main. A view has none.
+	// Ref is the branch to move. The default is main. It must be empty for a view.
 	Ref string
-	// Any allows a snapshot that is no ancestor of the branch's head. A view has none.
+	// Any allows a snapshot that is not an ancestor of the branch's head. It must be false for a
+	// view.
 	Any bool
-	// All also takes back the schema, the partition spec, the sort order and the properties; of a
-	// view the properties. To must then name a metadata file, and not only a snapshot.
+	// All also restores the schema, the partition spec, the sort order and the properties. For a
+	// view, it also restores the properties. To must then name a metadata file, not only a
+	// snapshot.
 	All bool
-	// DryRun changes nothing.
+	// If DryRun is true, nothing is changed.
 	DryRun bool
 }
 
 // RolledBack is the result of Rollback.
 type RolledBack struct {
 	metadata.Rollback
-	// Was and Table are the versions before and after. They are the same if the table was in that
-	// state already, after a dry run, and if an earlier attempt with the same key was carried out.
-	// Then they are the version that the earlier attempt answered, and there are no updates.
+	// Was and Table are the versions before and after. They are the same after a dry run, and if
+	// the table was already in that state. If an earlier attempt with the same key was carried out,
+	// both are the version that it returned, and there are no updates.
 	Was, Table TableVersion
 }
 
-// Rollback takes a table back to an earlier state. It makes an ordinary commit, with requirements
+// Rollback rolls a table back to an earlier state. It makes an ordinary commit, with requirements
 // that fail if another commit happens in between. A rollback deletes nothing, and another rollback
-// takes it back.
+// can undo it.
 //
-// A version moves the branch to where it was then. A time moves main to its head at that time, by
-// the snapshot log. A snapshot id, a branch or a tag moves the branch to that snapshot.
+// If To is a version, the branch moves to its head in that version. If To is a time, main moves to
+// its head at that time, according to the snapshot log. If To is a snapshot ID, a branch or a tag,
+// the branch moves to that snapshot.
 //
 // Errors: the errors of LoadVersion, of metadata.RollbackToVersion and RollbackToSnapshot, and of
 // Commit. The caller needs the privileges of each update.
@@ -353,7 +357,8 @@ func (c *Catalog) rollback(ctx context.Context, ident moorage.Identifier, asked 
 	if asked.DryRun {
 		return result, err
 	}
-	// An earlier attempt with the same key decides, also if this one would fail or change nothing.
+	// An earlier attempt with the same key decides the outcome, even if this one would fail or
+	// change nothing.
 	var outcome commit.Outcome
 	switch {
 	case err != nil:
@@ -374,8 +379,7 @@ func (c *Catalog) rollback(ctx context.Context, ident moorage.Identifier, asked 
 	return result, nil
 }
 
-// unchanged returns the intent of a verb that changes nothing, and answers with the present
-// version.
+// unchanged returns the intent of a verb that changes nothing and returns the present version.
 func unchanged(v gate.Verb, present *commit.Version) commit.Intent {
 	return commit.Intent{
 		Verb: v, On: []moorage.Identifier{present.Ident},
@@ -385,8 +389,8 @@ func unchanged(v gate.Verb, present *commit.Version) commit.Intent {
 	}
 }
 
-// stepOf plans a rollback: it sets the fields of result, as after a dry run. It returns the step
-// that carries the rollback out, and the present version.
+// stepOf plans a rollback. It sets the fields of result as for a dry run. It returns the step that
+// carries out the rollback, and the present version.
 func (c *Catalog) stepOf(ctx context.Context, ident moorage.Identifier, asked RollbackRequest, result *RolledBack) (
 	step metadata.Step, present *commit.Version, err error) {
 	present, err = c.presentVersion(ctx, gate.Rollback, directory.Table(), ident)
@@ -404,7 +408,7 @@ func (c *Catalog) stepOf(ctx context.Context, ident moorage.Identifier, asked Ro
 	return step, present, err
 }
 
-// checkFrom returns a conflict if the object is no longer as the caller has seen it.
+// checkFrom returns a conflict if the object has changed since the caller read it.
 func (r RollbackRequest) checkFrom(present *commit.Version) error {
 	if r.From == "" || r.From == present.Location {
 		return nil
@@ -453,8 +457,8 @@ func (p *parts) planRollback(ctx context.Context, loaded *commit.Version, asked 
 	return metadata.RollbackToSnapshot(present, asked.Ref, id, asked.Any)
 }
 
-// filesOf returns the metadata files that the present document of a table names, as
-// history.Config.Files describes. The table may be dropped.
+// filesOf implements history.Config.Files: it returns the metadata files named in the present
+// document of a table. The table may be dropped.
 func (p *parts) filesOf(ctx context.Context, found *directory.Found) ([]history.File, error) {
 	if found.Pointer.View {
 		return nil, nil

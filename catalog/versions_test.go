@@ -14,7 +14,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// version reads the name of a version.
+// version parses the name of a version.
 func version(f *catalogkit.Fixture, text string) catalog.VersionName {
 	f.T.Helper()
 	name, err := catalog.ParseVersion(text, f.Clock.Now())
@@ -24,8 +24,8 @@ func version(f *catalogkit.Fixture, text string) catalog.VersionName {
 	return name
 }
 
-// threeVersions makes the table t with the snapshots 10 and 11 and a property, an hour apart, and
-// returns its versions.
+// threeVersions creates the table t, and commits the snapshots 10 and 11 and a property, an hour
+// apart. It returns the versions.
 func threeVersions(f *catalogkit.Fixture) []*catalog.Table {
 	f.T.Helper()
 	all := []*catalog.Table{f.Create("t")}
@@ -52,7 +52,7 @@ func threeVersions(f *catalogkit.Fixture) []*catalog.Table {
 	return append(all, next)
 }
 
-// Versions are found by how far back they are, by their file, and by their time.
+// Versions are found by their distance from the present version, by file, and by time.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -85,8 +85,8 @@ func TestVersions(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindNoSuchTable)
 }
 
-// The id of a change, or its first six digits, means the version after it, also if the metadata log
-// no longer has its file. A change of another table is none of this one.
+// The ID of a change, or its first six digits, names the version after the change, even if the
+// metadata log no longer has the file. The ID of another table's change is not found.
 func TestVersionsByChange(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -121,7 +121,7 @@ func TestVersionsByChange(t *testing.T) {
 	if found != 3*len(all) {
 		t.Errorf("%d versions are found", found)
 	}
-	for _, text := range []string{"abcde", "1234d5", "12345d"} { // the last one is no time
+	for _, text := range []string{"abcde", "1234d5", "12345d"} { // the last one is not a time either
 		_, err = f.LoadVersion(f.Ctx, ident("t"), version(f, text))
 		want := moorage.KindNotFound
 		if text == "abcde" {
@@ -131,8 +131,8 @@ func TestVersionsByChange(t *testing.T) {
 	}
 }
 
-// A file that the log of a registered file names is not read unless it lies in a location of the
-// table: it may be of another one.
+// A file named in the log of a registered file is read only if it lies in a location of the table,
+// because it may belong to another table.
 func TestVersionsStayInTheTable(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -160,7 +160,7 @@ func TestVersionsStayInTheTable(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindNotFound)
 }
 
-// A difference has what the commits between two versions did.
+// A difference shows the effects of the commits between two versions.
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -177,8 +177,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// A rollback is a commit: to a version, a time, a snapshot; with all parts, or with none; and it is
-// taken back by another one.
+// A rollback is a commit. Its target can be a version, a time or a snapshot, with or without the
+// other parts of the metadata. Another rollback undoes it.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	head := func(table catalog.TableVersion) int64 {
@@ -188,7 +188,7 @@ func TestRollback(t *testing.T) {
 	for _, tt := range []struct {
 		asked    catalog.RollbackRequest
 		to       string
-		want     int64 // the head
+		want     int64 // the new head
 		property bool
 	}{
 		{catalog.RollbackRequest{}, "now~2", 10, true},
@@ -224,7 +224,7 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// Rollbacks that cannot be are refused, and change nothing.
+// Impossible rollbacks are refused, and change nothing.
 func TestRollbackRefused(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -245,13 +245,13 @@ func TestRollbackRefused(t *testing.T) {
 	}
 }
 
-// A rollback that is sent again with its key is answered as before, and changes nothing: whether it
-// changed something or not, and whatever was committed since.
+// If a rollback is repeated with its key, it gets the same answer and changes nothing. This holds
+// whether or not the first attempt changed anything, and whatever was committed in the meantime.
 func TestRollbackAgain(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		to      string
-		head    int // after it
+		head    int // after the rollback
 		refused bool
 	}{"changed nothing": {"11", 11, false}, "changed something": {"10", 10, false}, "refused": {"12", 11, true}} {
 		f := catalogkit.New(t)

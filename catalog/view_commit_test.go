@@ -12,8 +12,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A replace that names the view-uuid follows the view to another name. A replace that does not
-// follows the name. Neither finds a view that was dropped.
+// A replace that requires the view-uuid follows a renamed view. Without that requirement, it
+// changes the view that has the name now. Neither finds a dropped view.
 func TestReplaceFollows(t *testing.T) {
 	t.Parallel()
 	for _, pinned := range []bool{true, false} {
@@ -56,7 +56,7 @@ func TestReplaceFollows(t *testing.T) {
 	}
 }
 
-// Every answer about a view says how its files are reached.
+// Every answer about a view has the configuration for access to its files.
 func TestClientConfigOfViews(t *testing.T) {
 	t.Parallel()
 	f, _ := catalogkit.NewRemoteFixture(t)

@@ -11,13 +11,14 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// Where looseView is, a view's metadata file that belongs to no view, and the view-uuid in it.
+// looseView is the location of a view's metadata file that is not registered, with the view-uuid in
+// it.
 const (
 	looseView     = "file:///wh/loose/metadata/00003-x.metadata.json"
 	looseViewUUID = "11111111-2222-4333-8444-555555555555"
 )
 
-// createLooseView writes a view's metadata file and tells the catalog nothing.
+// createLooseView writes a view's metadata file without registering it.
 func createLooseView(f *catalogkit.Fixture) {
 	f.T.Helper()
 	document := fmt.Sprintf(`{"view-uuid":%q,"format-version":1,"location":"file:///wh/loose","schemas":[%s],"current-version-id":1,"versions":[%s],"version-log":[{"timestamp-ms":1,"version-id":1}]}`,
@@ -27,7 +28,8 @@ func createLooseView(f *catalogkit.Fixture) {
 	}
 }
 
-// viewMutations are those of mutations that are about views. They need the view "v" and looseView.
+// viewMutations returns the part of mutations that changes views. They need the view "v" and
+// looseView.
 func viewMutations(t testing.TB) []mutation {
 	there := func(name string) func(context.Context, *catalogkit.Instance) bool {
 		return func(ctx context.Context, c *catalogkit.Instance) bool { return c.ViewExists(ctx, ident(name)) == nil }
@@ -84,7 +86,7 @@ func dropView(name moorage.Identifier) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error { return c.DropView(ctx, name) }
 }
 
-// registerView registers the file at what location points to when it is called.
+// registerView is a client that registers the file at *location. It reads *location when it runs.
 func registerView(name moorage.Identifier, location *string) catalogkit.RaceClient {
 	return func(ctx context.Context, c catalog.Verbs) error {
 		_, err := c.RegisterView(ctx, name, *location)
@@ -92,7 +94,7 @@ func registerView(name moorage.Identifier, location *string) catalogkit.RaceClie
 	}
 }
 
-// viewRaces are those about views, and about views and tables.
+// viewRaces returns the races between changes of views, and between those of views and tables.
 func viewRaces(t testing.TB) []race {
 	one := func(f *catalogkit.Fixture) { f.MakeView("v") }
 	dropped := func(f *catalogkit.Fixture) string {

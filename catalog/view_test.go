@@ -16,7 +16,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// Life of a view: every load sees each step, on this node and on one that knows nothing yet.
+// Each step in the life of a view is visible to every load, on this node and on one with an empty
+// cache.
 func TestViewLife(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -63,7 +64,8 @@ func TestViewLife(t *testing.T) {
 	f.WantClean()
 }
 
-// A name is a table's or a view's, never both, and who asks for the other finds nothing.
+// A name belongs to a table or to a view, never to both. A request for the other kind finds
+// nothing.
 func TestViewAndTableOfOneName(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -74,7 +76,7 @@ func TestViewAndTableOfOneName(t *testing.T) {
 	if _, err := f.UnregisterTable(f.Ctx, ident("last")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := f.LoadView(f.Ctx, ident("v")) // from now on what the names lead to is known
+	_, err := f.LoadView(f.Ctx, ident("v")) // this caches the names
 	must(t, err)
 	_, err = f.LoadTable(f.Ctx, ident("t"))
 	must(t, err)
@@ -136,7 +138,8 @@ func TestViewAndTableOfOneName(t *testing.T) {
 	f.WantClean()
 }
 
-// The view-uuid of a view, live or dropped, is not a table's, nor the other way round.
+// A table cannot have the uuid of a view, live or dropped, and a view cannot have the uuid of a
+// table.
 func TestUUIDOfAView(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -188,8 +191,7 @@ func TestUUIDOfAView(t *testing.T) {
 	f.WantClean()
 }
 
-// Replaces that race are applied one on top of the other. No version is lost, and each has an id of
-// its own.
+// Concurrent replaces are applied one after another. No version is lost, and each has its own ID.
 func TestReplacesThatRace(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -232,7 +234,7 @@ func TestReplacesThatRace(t *testing.T) {
 	f.WantClean()
 }
 
-// What a replace requires is looked at in each attempt, and a failure changes nothing.
+// The requirements of a replace are checked in each attempt, and a failure changes nothing.
 func TestReplaceRequires(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -251,8 +253,8 @@ func TestReplaceRequires(t *testing.T) {
 	}
 }
 
-// A view's files go to its location, which nobody else gets, or where its properties say. They are
-// compressed unless the properties say no.
+// A view's files are in its location, which no other object gets, or in the folder set by its
+// properties. They are compressed unless the properties disable that.
 func TestViewLocations(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -299,7 +301,8 @@ func TestViewLocations(t *testing.T) {
 	f.WantClean()
 }
 
-// A view's records end with its undrop window: its location is free then, and its files stay.
+// A view's records are deleted at the end of its undrop window. Then its location is free, and its
+// files stay.
 func TestUndropWindowOfAView(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -326,8 +329,8 @@ func TestUndropWindowOfAView(t *testing.T) {
 	}
 }
 
-// A file may pass for a table's and for a view's. It is what it was registered as, on every node,
-// and both cannot be at once.
+// A file can be valid both as a table and as a view. On every node, it has the kind as which it was
+// registered. It cannot be registered as both at once.
 func TestFileThatIsBoth(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -361,7 +364,7 @@ func TestFileThatIsBoth(t *testing.T) {
 		}
 	}
 	_, err = f.RegisterView(f.Ctx, ident("w"), file)
-	catalogkit.WantKind(t, err, moorage.KindAlreadyExists) // its location is the table's by now
+	catalogkit.WantKind(t, err, moorage.KindAlreadyExists) // the table has the location now
 	must(t, f.DropTable(f.Ctx, ident("v"), catalog.DropOptions{}))
 	if back := wantView("v"); back.PointerID() != view.PointerID() {
 		t.Errorf("the view came back as %v, want %v", back.PointerID(), view.PointerID())

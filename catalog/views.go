@@ -11,8 +11,8 @@ import (
 	"moorage/metadata"
 )
 
-// ListViews returns the names of the views in a namespace, sorted. next is the After of the next
-// page, empty if this is the last page.
+// ListViews returns the names of the views in a namespace, sorted. To get the next page, pass next
+// as page.After. next is empty on the last page.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace. Source: REST specification, listViews.
 func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page moorage.Page) (
@@ -54,21 +54,21 @@ func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier, throug
 	loaded, _, err := c.load(ctx, gate.LoadView, ident, through)
 	view := viewOf(loaded)
 	if err == nil {
-		view.Labels, err = c.labels.of(ctx, loaded.Pointer, loaded.Labels)
+		view.Labels, err = c.labels.textOf(ctx, loaded.Pointer, loaded.Labels)
 	}
 	return view, moorage.Annotate("catalog.LoadView", ident.String(), err)
 }
 
-// ViewExists returns nil if the view exists, else the error that LoadView returns. It does not read
-// the metadata file.
+// ViewExists returns nil if the view exists, and otherwise the error that LoadView would return. It
+// does not read the metadata file.
 func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) error {
 	_, err := c.resolve(ctx, gate.ViewExists, ident)
 	return moorage.Annotate("catalog.ViewExists", ident.String(), err)
 }
 
-// ReplaceView changes one view, as Commit does for a table. Concurrent replaces are applied one
-// after the other, as long as their requirements hold. The specification has only one requirement:
-// the view-uuid.
+// ReplaceView changes one view, like Commit for a table. Concurrent replaces are applied one after
+// the other, as long as their requirements hold. The specification has only one requirement: the
+// view-uuid.
 //
 // Errors: KindNoSuchView; otherwise the errors of Commit. Durable when it returns. Source: REST
 // specification, replaceView.
@@ -113,7 +113,7 @@ func (e viewEdit) Asks() bool { return len(e.Updates) > 0 }
 // Actions implements commit.Edit.
 func (e viewEdit) Actions() []string { return textsOf(e.Updates) }
 
-// Replays returns false. No check is needed, because a version that is added again is found as
+// Replays returns false. No check is needed, because a version that is added again counts as
 // existing (see metadata.ViewDocument.Apply).
 func (e viewEdit) Replays(document) bool { return false }
 

@@ -20,11 +20,11 @@ type ViewVersion struct {
 	Document *metadata.ViewDocument
 }
 
-// LoadViewVersion returns a version of a view: the present one, or an earlier one whose change is
-// kept. The metadata of a view names no earlier files.
+// LoadViewVersion returns a version of a view: the present one, or an earlier one whose change
+// record still exists. The metadata of a view names no earlier files.
 //
-// Errors: the errors of LoadView; KindBadRequest if name means no metadata file; KindNotFound if
-// there is no such version, or if its file was deleted.
+// Errors: the errors of LoadView; KindBadRequest if name does not name a metadata file;
+// KindNotFound if there is no such version, or if its file was deleted.
 func (c *Catalog) LoadViewVersion(ctx context.Context, ident moorage.Identifier, name VersionName) (
 	ViewVersion, error) {
 	versions, err := c.viewVersions(ctx, gate.LoadVersion, ident, name)
@@ -34,14 +34,14 @@ func (c *Catalog) LoadViewVersion(ctx context.Context, ident moorage.Identifier,
 	return versions[0], nil
 }
 
-// ViewDifference is what differs between two versions of a view.
+// ViewDifference describes the difference between two versions of a view.
 type ViewDifference struct {
 	From ViewVersion `json:"-"`
 	To   ViewVersion `json:"-"`
 	metadata.ViewDifference
 }
 
-// DiffViews returns what differs from one version of a view to another. Errors are as for
+// DiffViews returns the difference between two versions of a view. It returns the errors of
 // LoadViewVersion.
 func (c *Catalog) DiffViews(ctx context.Context, ident moorage.Identifier, from, to VersionName) (
 	ViewDifference, error) {
@@ -55,7 +55,8 @@ func (c *Catalog) DiffViews(ctx context.Context, ident moorage.Identifier, from,
 	return found, moorage.Annotate(op, ident.String(), err)
 }
 
-// viewVersions returns the versions of a view with these names, for a caller that may use v on it.
+// viewVersions returns the versions of a view with these names, if the caller may use v on the
+// view.
 func (c *Catalog) viewVersions(ctx context.Context, v gate.Verb, ident moorage.Identifier, names ...VersionName) (
 	found []ViewVersion, err error) {
 	if err := checkNames(names); err != nil {
@@ -95,7 +96,7 @@ func (p *parts) viewVersionOf(ctx context.Context, loaded *commit.Version, name 
 	return ViewVersion{file, read.(*metadata.ViewDocument)}, nil
 }
 
-// viewFileOf returns the metadata file of a version of a view. The pointer named the file, so it
+// viewFileOf returns the metadata file of a version of a view. The pointer named that file, so it
 // belongs to the view.
 func (p *parts) viewFileOf(ctx context.Context, loaded *commit.Version, name VersionName) (string, error) {
 	if name.change != "" {
@@ -119,7 +120,7 @@ func (p *parts) viewFileOf(ctx context.Context, loaded *commit.Version, name Ver
 }
 
 // RolledBackView is the result of RollbackView. Was and View are the versions before and after,
-// with the exceptions that RolledBack names.
+// with the same exceptions as in RolledBack.
 type RolledBackView struct {
 	metadata.Rollback
 	Was, View ViewVersion
@@ -127,13 +128,13 @@ type RolledBackView struct {
 
 // RollbackView makes an earlier version of a view the current one. It makes an ordinary commit,
 // which fails if another commit happens in between. A rollback deletes nothing, and another
-// rollback takes it back.
+// rollback can undo it.
 //
 // To is the name of a version, or the id of a version in the view's metadata.
 //
 // Errors: the errors of LoadViewVersion, of metadata.RollbackView and RollbackViewToID, and of
-// ReplaceView. KindBadRequest for a branch. KindCommitFailed if the view has changed since. The
-// caller needs the privileges of each update.
+// ReplaceView. KindBadRequest for a branch. KindCommitFailed if the view has changed in the
+// meantime. The caller needs the privileges of each update.
 func (c *Catalog) RollbackView(ctx context.Context, ident moorage.Identifier, asked RollbackRequest) (
 	RolledBackView, error) {
 	result, err := c.rollbackView(ctx, ident, asked)
@@ -146,7 +147,8 @@ func (c *Catalog) rollbackView(ctx context.Context, ident moorage.Identifier, as
 	if asked.DryRun {
 		return result, err
 	}
-	// An earlier attempt with the same key decides, also if this one would fail or change nothing.
+	// An earlier attempt with the same key decides the outcome, even if this one would fail or
+	// change nothing.
 	var outcome commit.Outcome
 	switch {
 	case err != nil:
@@ -167,7 +169,7 @@ func (c *Catalog) rollbackView(ctx context.Context, ident moorage.Identifier, as
 	return result, nil
 }
 
-// viewStepOf plans the rollback of a view, as stepOf does for a table.
+// viewStepOf is like stepOf, for a view.
 func (c *Catalog) viewStepOf(ctx context.Context, ident moorage.Identifier, asked RollbackRequest,
 	result *RolledBackView) (edit viewRollback, present *commit.Version, err error) {
 	present, err = c.presentVersion(ctx, gate.Rollback, directory.View(), ident)
@@ -221,7 +223,7 @@ func (p *parts) planViewRollback(ctx context.Context, loaded *commit.Version, as
 }
 
 // viewRollback is the edit of a rollback of a view. A commit of a view can require only a uuid. So
-// the edit itself compares the metadata with that for which the rollback was planned.
+// the edit itself checks that the metadata has not changed since the rollback was planned.
 type viewRollback struct {
 	viewEdit
 	was *metadata.ViewDocument

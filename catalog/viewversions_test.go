@@ -12,8 +12,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// threeViewVersions makes the view v with the query 1, then 2, then a property, an hour apart, and
-// returns its versions.
+// threeViewVersions creates the view v with query 1, and then sets query 2 and a property, an hour
+// apart. It returns the versions.
 func threeViewVersions(f *catalogkit.Fixture) []*catalog.View {
 	f.T.Helper()
 	all := []*catalog.View{f.MakeView("v")}
@@ -30,8 +30,8 @@ func threeViewVersions(f *catalogkit.Fixture) []*catalog.View {
 	return all
 }
 
-// The versions of a view are found by how far back they are, by their file, their time and their
-// change, also after a rename, and with the names that its history gives them.
+// The versions of a view are found by their distance from the present version, by file, by time and
+// by change, even after a rename. They are also found by the names in the view's history.
 func TestVersionsOfAView(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -68,7 +68,7 @@ func TestVersionsOfAView(t *testing.T) {
 	}
 }
 
-// A rollback of a view is a commit, and is taken back by another one.
+// A rollback of a view is a commit, and another rollback undoes it.
 func TestRollbackOfAView(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -76,7 +76,7 @@ func TestRollbackOfAView(t *testing.T) {
 		to       string
 		want     int // the current version
 		property bool
-		same     bool // nothing is committed
+		same     bool // true if nothing is committed
 	}{
 		{catalog.RollbackRequest{}, "now~2", 1, true, false},
 		{catalog.RollbackRequest{}, "1", 1, true, false},
@@ -114,9 +114,9 @@ func TestRollbackOfAView(t *testing.T) {
 	}
 }
 
-// Rollbacks of a view that cannot be are refused, and change nothing. One fails if another commit
-// comes in between, even one that only sets a property, and even if it comes while the new file is
-// written.
+// Impossible rollbacks of a view are refused, and change nothing. A rollback fails if another
+// commit comes in between, even if that only sets a property, and even if it comes while the new
+// file is written.
 func TestRollbackOfAViewRefused(t *testing.T) {
 	t.Parallel()
 	var creates catalogkit.Hook
@@ -150,7 +150,7 @@ func TestRollbackOfAViewRefused(t *testing.T) {
 	}
 }
 
-// A rollback of a view that is sent again with its key is answered as before.
+// A rollback of a view that is repeated with its key gets the same answer.
 func TestRollbackOfAViewAgain(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

@@ -19,7 +19,7 @@ var errFenced = fmt.Errorf("%w: a write was lost and fenced", ErrRetry)
 // they undo prepared work. It is always an AnsweredError.
 var ErrAnswered = errors.New("ledger: a key of the mutation has an outcome")
 
-// AnsweredError is ErrAnswered with the key that has an outcome.
+// AnsweredError is the concrete type of ErrAnswered. It has the key with the outcome.
 type AnsweredError struct{ Key *Key }
 
 // Error returns the text of the error.
@@ -34,8 +34,8 @@ type Mutation struct {
 	Conditions []registry.Condition
 	Writes     []registry.Write
 	// Answers are the outcomes of the idempotency keys of the requests that the mutation executes.
-	// They are written in the same Apply, whose first conditions are that these keys have no
-	// outcome.
+	// They are written in the same Apply. Its first conditions require that these keys have no
+	// outcome yet.
 	Answers []Answer
 }
 
@@ -45,7 +45,7 @@ type Answer struct {
 	Outcome registry.Outcome
 }
 
-// Key is an idempotency key as it is stored, with the request for which it was sent.
+// Key is an idempotency key in stored form, with its request.
 type Key struct {
 	Record  registry.Key
 	Request registry.Idempotency // without the outcome
@@ -63,12 +63,12 @@ func (k *Key) Put(outcome registry.Outcome) (registry.Condition, registry.Write,
 	return registry.Absent(k.Record), writes[0], nil
 }
 
-// Apply applies a mutation. Only steps of recovery, sweeps and fences are written without a change
-// record (see Step). Apply returns the ETags of the writes, in their order. They are nil if the
-// mutation happened although the store's answer was lost. The error is
+// Apply applies a mutation. Every mutation has a change record; for writes without one, see Step.
+// Apply returns the ETags of the writes, in their order. They are nil if the mutation happened
+// although the store's answer was lost. The error is
 //
 //   - nil: it happened;
-//   - a *registry.FailedError: it did not happen, because this condition failed;
+//   - a *registry.FailedError: it did not happen, because the condition in the error failed;
 //   - an *AnsweredError: it did not and never will happen, because the key has an outcome;
 //   - ErrRetry: it did not and never will happen, but may be tried again;
 //   - an error of KindUnavailable: it did not and never will happen, and an immediate retry is
@@ -87,8 +87,8 @@ func (l *Ledger) Apply(ctx context.Context, m Mutation) ([]registry.ETag, error)
 	unanswered := make([]registry.Condition, len(m.Answers), len(m.Answers)+len(m.Conditions))
 	writes := slices.Grow(slices.Clip(batch.Writes), len(m.Answers))
 	for i, answer := range m.Answers {
-		// A process that was suspended for so long may have missed that a retry was refused and the
-		// outcome of the refusal deleted.
+		// If this process was suspended for that long, a retry may have been refused in the
+		// meantime, and the outcome of the refusal deleted.
 		if !l.now().Before(answer.Key.Request.Expires()) {
 			return nil, moorage.Errorf(moorage.KindUnavailable,
 				"The request took longer than its Idempotency-Key is kept; nothing was changed")
@@ -124,7 +124,7 @@ func (l *Ledger) applyOrSettle(ctx context.Context, batch registry.Batch) ([]reg
 	return nil, StoreError("ledger.applyOrSettle", err)
 }
 
-// Step writes without a change record. Such writes are fences, notes in tasks, the progress of
+// Step writes without a change record. Such writes are fences, updates of tasks, the progress of
 // sweeps, outcomes of intents without an effect, states of transactions, assignments, and the
 // removal of old records. Each step must be safe to repeat. The errors are the errors of
 // registry.Store.Apply.
@@ -179,8 +179,8 @@ func (l *Ledger) StopsLooking(ctx context.Context, attempt int, err error) bool 
 }
 
 // LookOrFence reports whether a change happened. If it did not, LookOrFence writes its record in
-// state VOID, so that the change never happens. settled reports whether the result is certain.
-// After an error the outcome is still unknown.
+// state VOID, so that the change never happens. settled is true if the result is certain. After an
+// error the outcome is still unknown.
 func (l *Ledger) LookOrFence(ctx context.Context, change registry.Change) (happened, settled bool, err error) {
 	key := registry.ChangeKey(change.ID)
 	records, err := l.store.Get(ctx, key)
@@ -206,8 +206,8 @@ func (l *Ledger) LookOrFence(ctx context.Context, change registry.Change) (happe
 // Confirm returns nil if record, which shows the result of a write whose answer was lost, is
 // permanent. A primary can show a commit that its synchronous standby does not have yet. That
 // happens if the commit's wait for the standby was cancelled, or if the primary was restarted. A
-// successful Apply waits for the standby. So an Apply that only has a condition on the record
-// proves that the record is replicated.
+// successful Apply waits for the standby. So if an Apply with only a condition on the record
+// succeeds, the record is replicated.
 func (l *Ledger) Confirm(ctx context.Context, record registry.Record) error {
 	_, err := l.Step(ctx, registry.Batch{Conditions: []registry.Condition{Unchanged(record)}})
 	return err

@@ -15,28 +15,28 @@ var (
 	// ErrAssigned means that another owner has the assignment, or that this process already does
 	// the work. Assign did not call do.
 	ErrAssigned = errors.New("ledger: the work is assigned")
-	// ErrAssignmentLost is the cause with which the work's context ends when the owner did not
-	// renew the assignment in time, or when another owner has it.
+	// ErrAssignmentLost is the cause of the end of the work's context if the owner did not renew
+	// the assignment in time, or if another owner has it.
 	ErrAssignmentLost = errors.New("ledger: the assignment was lost")
 )
 
 const (
-	// LifeMin is the shortest life of an assignment. A shorter life would leave a renewal no time
-	// for a slow answer of the store.
+	// LifeMin is the minimum life of an assignment. With a shorter life, a renewal would have no
+	// time for a slow answer of the store.
 	LifeMin = time.Second
-	// renewalsInLife is how often an owner renews its assignment in one life, so that it may miss
-	// one.
+	// An owner renews its assignment renewalsInLife times in one life, so that one renewal may
+	// fail.
 	renewalsInLife = 3
-	// retriesInLife is how often in one life an owner retries a failed renewal.
+	// An owner retries a failed renewal retriesInLife times in one life.
 	retriesInLife = 12
-	// livesAhead is how many lives after now an assignment may end. An assignment that ends later
-	// was written while the store's clock was ahead, and counts as ended.
+	// An assignment may end at most livesAhead lives from now. One with a later end was written
+	// while the store's clock was ahead, and counts as ended.
 	livesAhead = 2
 	// releaseTimeout bounds the release of an assignment. An assignment that is not released
 	// expires.
 	releaseTimeout = 5 * time.Second
-	// assignmentsPage is how many assignments AssignedElsewhere reads at a time. Usually there are
-	// a few for each node.
+	// assignmentsPage is the number of assignments that AssignedElsewhere reads at a time. Usually
+	// there are a few for each node.
 	assignmentsPage = 1000
 )
 
@@ -47,10 +47,10 @@ type Assigner struct {
 	now   func() time.Time // measures the time since the last renewal of an assignment
 
 	mu   sync.Mutex      // guards the field below; no lock is taken under it
-	held map[string]bool // the works in progress in this process
+	held map[string]bool // the pieces of work in progress in this process
 }
 
-// NewAssigner returns a Assigner over store. Each process must draw a random owner when it starts.
+// NewAssigner returns an Assigner over store. Each process must draw a random owner when it starts.
 // Two processes with the same owner take each other's assignments.
 func NewAssigner(store registry.Store, owner registry.ID) *Assigner {
 	return &Assigner{store: store, owner: owner, now: time.Now, held: make(map[string]bool)}
@@ -95,9 +95,9 @@ func (c *Assigner) Assign(ctx context.Context, work string, life time.Duration,
 	return do(held)
 }
 
-// AssignedElsewhere returns the works with prefix that are assigned to other owners. life is the
-// life of these assignments, as in Assign. AssignedElsewhere removes expired assignments, which
-// dead owners leave behind.
+// AssignedElsewhere returns the pieces of work with prefix that are assigned to other owners. life
+// is the life of these assignments, as in Assign. AssignedElsewhere removes expired assignments,
+// which are left behind by dead owners.
 func (c *Assigner) AssignedElsewhere(ctx context.Context, prefix string, life time.Duration) (map[string]bool, error) {
 	assigned := make(map[string]bool)
 	for after := ""; ; {
@@ -113,7 +113,7 @@ func (c *Assigner) AssignedElsewhere(ctx context.Context, prefix string, life ti
 	}
 }
 
-// sort adds to assigned the works of other owners in records, and removes expired assignments.
+// sort adds the work of other owners in records to assigned, and removes expired assignments.
 func (c *Assigner) sort(ctx context.Context, records []registry.Record, life time.Duration,
 	assigned map[string]bool) error {
 	now, err := c.store.Time(ctx)
@@ -136,8 +136,8 @@ func (c *Assigner) sort(ctx context.Context, records []registry.Record, life tim
 	return nil
 }
 
-// enter notes that this process does the work. It returns false if the process is doing the work
-// already.
+// enter records that this process does the work. It returns false if the process is already doing
+// the work.
 func (c *Assigner) enter(work string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,13 +160,13 @@ type holding struct {
 	*Assigner
 	key    registry.Key
 	life   time.Duration
-	record registry.Record // as this process read or wrote it last
+	record registry.Record // as last read or written by this process
 	lose   func()          // ends the context of the work
 	end    *time.Timer     // calls lose when the assignment was not renewed in time
 }
 
-// left returns the rest of a life that began at began by this process's clock. began is no later
-// than the moment at which the store's clock was read for that life.
+// left returns the rest of a life that began at the time began of this process's clock. That time
+// is no later than the read of the store's clock for that life.
 func (h *holding) left(began time.Time) time.Duration { return h.life - h.now().Sub(began) }
 
 // take acquires the assignment for this process, or returns ErrAssigned if another owner has it.
@@ -199,8 +199,8 @@ func isOver(assignment registry.Assignment, now time.Time, life time.Duration) b
 	return !assignment.Until.After(now) || assignment.Until.Sub(now) > livesAhead*life
 }
 
-// read returns the current assignment. It returns the zero Assignment if there is none or if it
-// cannot be read.
+// read returns the current assignment. It returns the zero Assignment if there is none or if the
+// record cannot be read.
 func (h *holding) read(ctx context.Context) (registry.Record, registry.Assignment, error) {
 	records, err := h.store.Get(ctx, h.key)
 	if err != nil {
@@ -241,7 +241,7 @@ func (h *holding) write(ctx context.Context, record registry.Record, assignment 
 	return err
 }
 
-// renewUntil renews the assignment until ctx ends. The current life began at began.
+// renewUntil renews the assignment until ctx ends. The current life began at the time began.
 func (h *holding) renewUntil(ctx context.Context, began time.Time) {
 	next := time.NewTimer(h.left(began) / renewalsInLife)
 	defer next.Stop()

@@ -27,7 +27,7 @@ var (
 
 func done(context.Context) error { return nil }
 
-// wantAssigned fails unless assigner is refused the work.
+// wantAssigned fails the test unless assigner is refused the work.
 func wantAssigned(t *testing.T, assigner *ledger.Assigner) {
 	t.Helper()
 	err := assigner.Assign(t.Context(), work, life, func(context.Context) error {
@@ -39,7 +39,7 @@ func wantAssigned(t *testing.T, assigner *ledger.Assigner) {
 	}
 }
 
-// wantFree fails unless assigner gets the work.
+// wantFree fails the test unless assigner gets the work.
 func wantFree(t *testing.T, assigner *ledger.Assigner) {
 	t.Helper()
 	if err := assigner.Assign(t.Context(), work, life, done); err != nil {
@@ -77,10 +77,10 @@ func TestAssignIsRenewedAndReleased(t *testing.T) {
 	})
 }
 
-// stalling is a store whose calls of some methods hang from a moment on, until their context ends.
+// stalling is a store. From some moment on, calls of some methods hang until their context ends.
 type stalling struct {
 	registry.Store
-	stalled chan struct{} // closed when calls hang
+	stalled chan struct{} // closed when calls begin to hang
 }
 
 func (s *stalling) stall(ctx context.Context) error {
@@ -107,7 +107,7 @@ func (s *stalling) Apply(ctx context.Context, batch registry.Batch) ([]registry.
 	return s.Store.Apply(ctx, batch)
 }
 
-// An owner that cannot reach the store stops before another one can have its assignment.
+// An owner that cannot reach the store stops before another owner can get its assignment.
 func TestAssignIsLostBeforeItIsTaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestAssignIsLostBeforeItIsTaken(t *testing.T) {
 	})
 }
 
-// An owner that lost its assignment to another notices at the next renewal. It leaves the other's
-// assignment alone.
+// An owner that has lost its assignment to another owner notices that at the next renewal. It
+// leaves the new assignment alone.
 func TestAssignThatAnotherTookIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -190,8 +190,8 @@ func putValue(t *testing.T, store registry.Store, value []byte) registry.ETag {
 	return etags[0]
 }
 
-// Only the store's clock says when the assignment of a dead owner has ended. This process's clock
-// is a year off and is not asked.
+// Only the store's clock determines when the assignment of a dead owner ends. The clock of this
+// process is a year off, and is not used.
 func TestAssignEndsByTheStoresClock(t *testing.T) {
 	t.Parallel()
 	now := time.Now().AddDate(1, 0, 0)
@@ -218,8 +218,8 @@ func TestAssignEndsByTheStoresClock(t *testing.T) {
 	})
 }
 
-// Whatever call of the store fails, or loses its answer, the work is done at most once at a time,
-// and a later assignment gets it.
+// Whatever call of the store fails or loses its answer, no two owners do the work at the same time,
+// and a later assignment succeeds.
 func TestAssignSurvivesFaults(t *testing.T) {
 	t.Parallel()
 	for name, action := range map[string]registrytest.Action{"fail": registrytest.Fail, "lose": registrytest.Lose} {
@@ -241,7 +241,7 @@ func TestAssignSurvivesFaults(t *testing.T) {
 						t.Errorf("call %d: the work was begun: %t, and assignment returned %v", k, began, err)
 					}
 					if faulty.Calls() <= k {
-						return // the fault did not come
+						return // the fault did not occur
 					}
 					if err := first.Assign(t.Context(), work, life, done); err != nil {
 						t.Errorf("call %d: the next assignment: %v", k, err)
@@ -253,8 +253,8 @@ func TestAssignSurvivesFaults(t *testing.T) {
 	}
 }
 
-// An assignment that cannot be read keeps nobody from the work, and its owner learns that it lost
-// the assignment.
+// An unreadable assignment does not prevent other owners from doing the work. Its owner finds out
+// that it has lost the assignment.
 func TestAssignThatCannotBeReadIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

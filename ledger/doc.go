@@ -13,20 +13,20 @@
 // # Assignments
 //
 // An assignment is the record {owner, until} under the name of a piece of work. A node takes an
-// assignment with an Apply. The Apply requires that there is no such record, or that the record,
-// which the node read as ended, is unchanged. The owner renews the assignment three times in its
-// life, and deletes the record when the work is done. "Until" is a time of the store's clock, so
-// the clocks of nodes may differ:
+// assignment with an Apply. The Apply requires that there is no record, or that an ended assignment
+// has not changed since the node read it. The owner renews the assignment three times per life, and
+// deletes the record when the work is done. "Until" is a time of the store's clock, so the clocks
+// of nodes may differ:
 //
 //	no record ─ take ─► mine, until T+life ─ renew ─► mine, until T'+life ─ release ─► no record
 //	                             │ owner silent until T+life
 //	                             └── take, by another node ──► theirs
 //
-// An assignment only saves work: correctness must not depend on it. A paused owner may wake up and
-// continue for a moment after another node took over. So all work under an assignment must be
+// An assignment only saves work: correctness must not depend on it. A paused owner may resume and
+// continue for a moment after another node has taken over. So all work under an assignment must be
 // conditional writes, or be harmless when two nodes do it.
 //
 // # What a ledger must not know
 //
-// It does not know what a piece of work or a mutation is about, and it does not know files.
+// It does not know the meaning of a piece of work or a mutation, and it does not know files.
 package ledger

@@ -12,8 +12,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// A mutation is a change record, conditions and writes. Retry begins again with the reads when
-// somebody else was faster.
+// A mutation has a change record, conditions and writes. If another process was faster, Retry
+// starts again with the reads.
 func ExampleLedger() {
 	ctx := context.Background()
 	store := memory.New(rand.Reader)

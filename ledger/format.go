@@ -8,12 +8,12 @@ import (
 )
 
 // RaiseFormat makes binaries that do not know the layout version refuse the store. Call it before
-// the first write that such a binary would not obey. The version of a store never decreases. Older
-// nodes that run notice within seconds, and end. Another process may have raised the version just
-// before, so nil does not mean that they have ended.
+// the first write that such a binary would ignore. The version of a store never decreases. Running
+// older nodes notice it within seconds, and end. A nil result does not mean that these have ended,
+// because another process may have just raised the version.
 //
-// Errors: ErrRetry if another process raised the version meanwhile; KindUnavailable; the errors of
-// the store. After an unknown outcome the version may be raised.
+// Errors: ErrRetry if another process raised the version in the meantime; KindUnavailable; the
+// errors of the store. After an unknown outcome, the version may have been raised.
 func (l *Ledger) RaiseFormat(ctx context.Context, version int) error {
 	const op = "ledger.RaiseFormat"
 	records, err := l.Get(ctx, registry.FormatKey())

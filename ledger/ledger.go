@@ -30,7 +30,7 @@ type Config struct {
 	Now    func() time.Time
 	Random io.Reader // ids and jitter; safe for concurrent use
 	Logger *slog.Logger
-	// Applied is called after each mutation that happened. It must not wait. It may be nil.
+	// Applied is called after each successful mutation. It must not block. It may be nil.
 	Applied func()
 	// Tracer makes the spans of work in the background. It may be nil.
 	Tracer *trace.Tracer
@@ -74,7 +74,7 @@ func New(config Config) (Deps, error) {
 	if err != nil {
 		return Deps{}, fmt.Errorf("seed the jitter: %w", err)
 	}
-	owner := registry.ID{15: 1} // constant, so that this process owns the assignments of an earlier one
+	owner := registry.ID{15: 1} // constant, so that this process owns its predecessor's assignments
 	if !config.Alone {
 		if owner, err = registry.NewID(config.Random); err != nil {
 			return Deps{}, fmt.Errorf("draw the owner of assignments: %w", err)
@@ -86,7 +86,7 @@ func New(config Config) (Deps, error) {
 	}, owner}, nil
 }
 
-// Assigner returns a Assigner for the process.
+// Assigner returns an Assigner for the process.
 func (d Deps) Assigner() *Assigner { return NewAssigner(d.Store, d.Owner) }
 
 // NewJitter seeds a generator of pauses from random.
@@ -98,13 +98,13 @@ func NewJitter(random io.Reader) (*rand.Rand, error) {
 	return rand.New(rand.NewChaCha8(seed)), nil
 }
 
-// NewID draws an id. An error of the source of random bits is KindInternal.
+// NewID draws an ID. If the source of random bits fails, the error is KindInternal.
 func (l *Ledger) NewID() (registry.ID, error) {
 	id, err := registry.NewID(l.random)
 	return id, moorage.E("ledger.NewID", "", moorage.KindInternal, err)
 }
 
-// NewUUID draws a UUID. An error of the source of random bits is KindInternal.
+// NewUUID draws a UUID. If the source of random bits fails, the error is KindInternal.
 func (l *Ledger) NewUUID() (string, error) {
 	id, err := uuid.NewRandomFromReader(l.random)
 	if err != nil {
@@ -145,8 +145,9 @@ func (l *Ledger) Pause(ctx context.Context, attempt int) error {
 // its reads and its Apply. The operation starts again with its reads.
 var ErrRetry = errors.New("ledger: a record changed meanwhile")
 
-// Retry calls try until it returns an error other than ErrRetry, or ctx ends. If ctx ends first, it
-// returns an error of kind exhausted, a kind which must mean that nothing was applied.
+// Retry calls the function try until it returns nil or an error other than ErrRetry, or until ctx
+// ends. If ctx ends first, Retry returns an error of the kind in exhausted, which must be a kind
+// that means that nothing was applied.
 func (l *Ledger) Retry(ctx context.Context, exhausted moorage.Kind, try func(attempt int) error) error {
 	for attempt := 0; ; attempt++ {
 		err := try(attempt)

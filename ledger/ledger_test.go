@@ -31,7 +31,7 @@ func TestNewNeedsAllParts(t *testing.T) {
 	}
 }
 
-// TestOwners: a process that is alone with its store always has the same name.
+// TestOwners: a process that is the only user of its store always has the same name.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	owner := func(alone bool) registry.ID {

@@ -6,7 +6,7 @@ import (
 	"moorage/registry"
 )
 
-// Policy has the conditions and writes of an Apply that changes access policy. The zero value
+// Policy holds the conditions and writes of an Apply that changes access policy. The zero value
 // changes nothing.
 type Policy struct {
 	Conditions []registry.Condition
@@ -17,8 +17,8 @@ type Policy struct {
 
 // ChangePolicy returns the conditions and writes of an Apply that changes records of access policy.
 // They include the epoch and its list of recent changes, so all changes of access policy have one
-// order. While access control is off, it returns only the puts. A caller that loses a race for the
-// epoch plans again.
+// order. While access control is disabled, it returns only the puts. A caller that loses a race for
+// the epoch must plan again.
 func (l *Ledger) ChangePolicy(ctx context.Context, puts ...Write) (Policy, error) {
 	writes, err := Encode(puts...)
 	if err != nil {
@@ -27,8 +27,8 @@ func (l *Ledger) ChangePolicy(ctx context.Context, puts ...Write) (Policy, error
 	return l.countEpoch(ctx, writes)
 }
 
-// EndGrants returns the conditions and writes with which the Apply that ends an object also deletes
-// its grants record. It returns nothing if granted is false.
+// EndGrants returns the conditions and writes that delete an object's grants record, for the Apply
+// that ends the object. It returns nothing if granted is false.
 func (l *Ledger) EndGrants(ctx context.Context, granted bool, object registry.ID) (Policy, error) {
 	if !granted {
 		return Policy{}, nil
@@ -36,7 +36,7 @@ func (l *Ledger) EndGrants(ctx context.Context, granted bool, object registry.ID
 	return l.countEpoch(ctx, []registry.Write{registry.Delete(registry.GrantsKey(object))})
 }
 
-// DropPolicy is ChangePolicy that also deletes records.
+// DropPolicy is like ChangePolicy, but also deletes records.
 func (l *Ledger) DropPolicy(ctx context.Context, gone []registry.Key, puts ...Write) (Policy, error) {
 	writes, err := Encode(puts...)
 	if err != nil {

@@ -10,10 +10,11 @@ import (
 	"moorage/registry"
 )
 
-// ScanPage is how many records a scan reads at a time.
+// ScanPage is the number of records that a scan reads at a time.
 const ScanPage = 1000
 
-// Get reads several records as they were at one moment. An error of the store is KindUnavailable.
+// Get reads several records, all as of the same moment. If the store fails, the error is
+// KindUnavailable.
 func (l *Ledger) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	records, err := l.store.Get(ctx, keys...)
 	if err != nil {
@@ -40,7 +41,7 @@ func (l *Ledger) List(ctx context.Context, table registry.Table, prefix, after s
 	return records, StoreError("ledger.List", err)
 }
 
-// ListKeys is List of records without their values.
+// ListKeys is like List, but returns the records without their values.
 func (l *Ledger) ListKeys(ctx context.Context, table registry.Table, prefix, after string,
 	limit int) ([]registry.Record, error) {
 	records, err := l.store.ListKeys(ctx, table, prefix, after, limit)
@@ -57,8 +58,8 @@ func (l *Ledger) Scan(ctx context.Context, table registry.Table, prefix, after s
 	return scanPages(ctx, l.List, table, prefix, after, ScanPage, visit)
 }
 
-// ScanKeys is Scan without the values. Its first page has first records. A caller sets first to the
-// number of records that it usually needs. Further pages are longer.
+// ScanKeys is like Scan, but without values. The parameter first is the number of records on the
+// first page. Set it to the number that is usually needed. Further pages are longer.
 func (l *Ledger) ScanKeys(ctx context.Context, table registry.Table, prefix, after string,
 	first int, visit Visit) error {
 	return scanPages(ctx, l.ListKeys, table, prefix, after, first, visit)
@@ -86,8 +87,8 @@ func scanPages(ctx context.Context, list lister, table registry.Table, prefix, a
 	}
 }
 
-// Decode reads the value of an existing record. An unreadable value is a fault of the store:
-// KindInternal.
+// Decode reads the value of an existing record. An unreadable value is a fault of the store, so its
+// error is KindInternal.
 func Decode[T registry.Value](record registry.Record) (T, error) {
 	value, err := registry.Decode[T](record)
 	return value, Undecoded(record, err)
@@ -106,16 +107,15 @@ func Undecoded(record registry.Record, err error) error {
 	return moorage.E("ledger.Undecoded", record.Key.String(), moorage.KindInternal, undecoded{err})
 }
 
-// IsUndecoded reports whether err is that a record cannot be decoded: it is damaged, or of a later
-// version.
+// IsUndecoded reports whether err means that a record cannot be decoded, because it is damaged or
+// of a later version.
 func IsUndecoded(err error) bool {
 	_, is := errors.AsType[undecoded](err)
 	return is
 }
 
-// UnknownOf returns the members of record's value that T, in this version, has no field for. A new
-// value that replaces the value must keep them. They are empty if the record is missing or
-// unreadable.
+// UnknownOf returns the members of record's value for which T has no field in this version. A new
+// value must keep these members. They are empty if the record is missing or unreadable.
 func UnknownOf[T registry.Value](record registry.Record) registry.Unknown {
 	value, err := registry.Decode[T](record)
 	if err != nil {
@@ -129,8 +129,8 @@ func Unchanged(record registry.Record) registry.Condition {
 	return registry.ETagIs(record.Key, record.ETag)
 }
 
-// AsRead returns the condition that record, which was read at key, has not changed. If the record
-// did not exist, the condition is that it is still absent.
+// AsRead returns the condition that the record at key has not changed since it was read as record.
+// If the record did not exist, the condition is that it is still absent.
 func AsRead(record registry.Record, key registry.Key) registry.Condition {
 	if record.Exists() {
 		return Unchanged(record)
@@ -147,8 +147,8 @@ type Write struct {
 	Was registry.Record
 }
 
-// Put returns the write that gives the record at key a state and a value, whatever is there. If
-// the table is one whose replaced values a change records, there must be no record.
+// Put returns the write that gives the record at key a state and a value, whatever its present
+// content is. If the table's replaced values are stored in changes, there must be no record yet.
 func Put(key registry.Key, state registry.State, value registry.Value) Write {
 	return Write{Key: key, State: state, Value: value}
 }
@@ -159,7 +159,8 @@ func Replace(record registry.Record, state registry.State, value registry.Value)
 	return Put(record.Key, state, value).Over(record)
 }
 
-// Over returns w as the write that replaces record, as it was read. record may be missing.
+// Over returns w in the form of a write that replaces record, as it was read. record may be
+// missing.
 func (w Write) Over(record registry.Record) Write {
 	w.Was = record
 	return w
@@ -171,8 +172,8 @@ func Delete(record registry.Record) registry.Write {
 	return registry.Delete(record.Key).Over(record)
 }
 
-// Encode returns the writes of puts. A value that is too long for any store is KindTooLarge,
-// because only a client's request can cause it.
+// Encode returns the writes for puts. If a value is too long for any store, the error is
+// KindTooLarge, because only a client's request can cause that.
 func Encode(puts ...Write) ([]registry.Write, error) {
 	writes := make([]registry.Write, 0, len(puts))
 	for _, p := range puts {

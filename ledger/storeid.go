@@ -6,8 +6,8 @@ import (
 	"moorage/registry"
 )
 
-// StoreID returns the id of the store. The first caller draws it at random and stores it. Errors
-// are the errors of Get and of Step.
+// StoreID returns the id of the store. The first call draws the ID at random and stores it. It
+// returns the errors of Get and of Step.
 func (l *Ledger) StoreID(ctx context.Context) (registry.ID, error) {
 	records, err := l.Get(ctx, registry.StoreIDKey())
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// beforeBytesMax bounds Before.Set. A change record is read for each entry of a history, and the
-// properties of a namespace may have megabytes.
+// beforeBytesMax bounds Before.Set. Without a bound, histories would be slow: each entry reads a
+// change record, and the properties of a namespace may have megabytes.
 const beforeBytesMax = 64 << 10
 
 // Version is the change of one record.
@@ -28,20 +28,20 @@ type Version struct {
 	Before *Before `json:"before,omitempty"`
 }
 
-// Before makes the replaced value of a record out of the new value.
+// Before describes how to restore the replaced value of a record from the new value.
 type Before struct {
-	State State `json:"state"` // of the replaced version
-	// Set has the top-level members of the replaced value that the new value lacks or has with
-	// another value. It has all members if the record was deleted.
+	State State `json:"state"` // state of the replaced version
+	// Set holds the top-level members of the replaced value that are missing or different in the
+	// new value. If the record was deleted, it holds all members.
 	Set json.RawMessage `json:"set,omitempty"`
-	// Gone are the names of the members that only the new value has.
+	// Gone lists the members that exist only in the new value.
 	Gone []string `json:"gone,omitempty"`
-	// Cut means that Set is missing, because it would have more than 64 KiB, or because one of the
-	// values is not a JSON object. Then the replaced value is not known.
+	// If Cut is true, Set is missing and the replaced value is unknown. Set would have more than 64
+	// KiB, or one of the values is not a JSON object.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// keepsBefore reports whether changes have the replaced values of the table's records.
+// keepsBefore reports whether changes store the replaced values of the table's records.
 func (t Table) keepsBefore() bool {
 	switch t {
 	case TableWarehouse, TableNamespace, TableEntry, TablePointer:
@@ -50,8 +50,8 @@ func (t Table) keepsBefore() bool {
 	return false
 }
 
-// before returns what w replaces. It returns nil if w replaces no record.
-func (w Write) before() *Before {
+// replaced returns the Before of w. It returns nil if w replaces no record.
+func (w Write) replaced() *Before {
 	if !w.Was.Exists() {
 		return nil
 	}
@@ -59,15 +59,15 @@ func (w Write) before() *Before {
 	was, ok := membersOfObject(jsontext.NewReader(w.Was.Value)) // it may be damaged
 	var is []objectMember
 	if ok && !w.Delete {
-		is, ok = membersOfObject(jsontext.Reread(w.Value)) // Encode made it
+		is, ok = membersOfObject(jsontext.Reread(w.Value)) // made by Encode
 	}
 	if !ok {
 		b.Cut = true
 		return b
 	}
 	size, differ := len("{}"), was[:0:0]
-	kept := make([]bool, len(is)) // members of the new value that the old value had too
-	next := 0                     // most values are written in the same order
+	kept := make([]bool, len(is)) // which members of the new value are also in the old value
+	next := 0                     // most values have the same order of members
 	for _, member := range was {
 		at := findMember(is, member.name, next)
 		if at >= 0 {
@@ -94,9 +94,9 @@ func (w Write) before() *Before {
 	return b
 }
 
-// Earlier returns the value that a record had before v, from its value after v. after is nil if v
-// deleted the record. Members may be in another order than they were, and have the same values. ok
-// is false if there was no record, or if its value is not known.
+// Earlier returns the value of a record before v, given the value after v. The parameter after is
+// nil if v deleted the record. The members have their former values, but may have another order. ok
+// is false if there was no record, or if its value is unknown.
 func (v Version) Earlier(after []byte) (was []byte, ok bool, err error) {
 	if v.Before == nil || v.Before.Cut {
 		return nil, false, nil
@@ -127,17 +127,17 @@ func (v Version) Earlier(after []byte) (was []byte, ok bool, err error) {
 // objectMember is a member of a JSON object.
 type objectMember struct {
 	name  []byte // unescaped
-	text  []byte // the name, the colon and the value, as they were written
+	text  []byte // the name, the colon and the value, as written
 	value []byte
 }
 
-// membersOfObject returns the members of the object that r reads. ok is false if r does not read a
+// membersOfObject returns the members of the JSON object in r. ok is false if r does not contain a
 // JSON object.
 func membersOfObject(r jsontext.Reader) (members []objectMember, ok bool) {
 	if r.Space() != '{' {
 		return nil, false
 	}
-	members = make([]objectMember, 0, 16) // a live pointer has fewer
+	members = make([]objectMember, 0, 16) // enough for a live pointer
 	err := r.Object(func(name []byte) error {
 		start := r.KeyPos()
 		value, err := r.Value()

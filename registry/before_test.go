@@ -12,7 +12,8 @@ import (
 	"moorage/registry"
 )
 
-// versionOf returns the version that a write of is makes of a record that was.
+// versionOf returns the version made by a write that replaces the value was with is. gone is true
+// for a deletion.
 func versionOf(t testing.TB, was, is string, gone bool) registry.Version {
 	t.Helper()
 	key := registry.PointerKey(someID)
@@ -85,7 +86,7 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// sameJSON reports whether two texts have one value.
+// sameJSON reports whether two JSON texts have the same value.
 func sameJSON(t testing.TB, a, b string) bool {
 	t.Helper()
 	var values [2]any
@@ -97,7 +98,7 @@ func sameJSON(t testing.TB, a, b string) bool {
 	return reflect.DeepEqual(values[0], values[1])
 }
 
-// TestBeforeOfRandomValues: whatever the two values are, the earlier one comes back.
+// TestBeforeOfRandomValues: the earlier value can be restored, whatever the two values are.
 func TestBeforeOfRandomValues(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 0))
@@ -120,7 +121,7 @@ func TestBeforeOfRandomValues(t *testing.T) {
 	}
 }
 
-// sampleSummary is the summary of a version of a usual table in S3.
+// sampleSummary returns the summary of a version of a typical table in S3.
 func sampleSummary(n int64) *registry.Summary {
 	return &registry.Summary{
 		Format: 2, Snapshots: 99 + n, Refs: 1, Columns: 24, Versions: -1, At: 1_795_730_112_345 + n, FirstMS: 1_795_000_000_000, Seq: 8_100 + n,
@@ -128,7 +129,7 @@ func sampleSummary(n int64) *registry.Summary {
 	}
 }
 
-// samplePointer is the pointer to version n of that table.
+// samplePointer returns the pointer to version n of that table.
 func samplePointer(n int64) registry.Pointer {
 	pointer := registry.Pointer{
 		ID: someID, Warehouse: "lake", Namespace: moorage.Namespace{"sales"}, Name: "orders", NamespaceID: otherID,
@@ -141,8 +142,8 @@ func samplePointer(n int64) registry.Pointer {
 	return pointer
 }
 
-// sampleChange is the change of the commit that makes version n of that table, as the catalog makes
-// it.
+// sampleChange returns the change of the commit that makes version n of that table, in the form
+// that the catalog writes.
 func sampleChange(n int64) registry.Change {
 	pointer := samplePointer(n)
 	item := registry.PointerItem(samplePointer(n-1), pointer)
@@ -154,7 +155,7 @@ func sampleChange(n int64) registry.Change {
 }
 
 // TestLastOfAnOlderNode: a node that does not know Last keeps it when it changes the record. Then
-// it is not taken for the change that wrote the record.
+// Last must not be taken for the change that wrote the record.
 func TestLastOfAnOlderNode(t *testing.T) {
 	t.Parallel()
 	pointer := samplePointer(1)
@@ -194,8 +195,8 @@ func TestLastOfAnOlderNode(t *testing.T) {
 	}
 }
 
-// TestSizeOfCommit: PostgreSQL compresses or moves a row of more than 2,032 bytes, which costs a
-// commit time. The row of a change has about 200 bytes beside the value.
+// TestSizeOfCommit: PostgreSQL compresses or moves a row of more than 2,032 bytes, which makes a
+// commit slower. The row of a change has about 200 bytes in addition to the value.
 func TestSizeOfCommit(t *testing.T) {
 	t.Parallel()
 	was, err := registry.Encode(samplePointer(1))
@@ -222,7 +223,7 @@ func TestSizeOfCommit(t *testing.T) {
 	}
 }
 
-// BenchmarkSealMove: the seal of a commit's batch, beside the seal of a write without a Before. The
+// BenchmarkSealMove measures Seal for a commit's batch, and for a write without a Before. The
 // difference should be a few microseconds.
 func BenchmarkSealMove(b *testing.B) {
 	key := registry.PointerKey(someID)

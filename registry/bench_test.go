@@ -6,7 +6,7 @@ import (
 	"moorage/registry"
 )
 
-// BenchmarkPointer reads and writes a pointer, as each commit does.
+// BenchmarkPointer decodes and encodes a pointer, as each commit does.
 func BenchmarkPointer(b *testing.B) {
 	pointer := goldenValues()["pointer"][0]
 	value, err := registry.Encode(pointer)

@@ -9,11 +9,11 @@
 // way to write. Its batch becomes visible and durable at one moment if all of the batch's
 // conditions hold. Otherwise it changes nothing.
 //
-// Durable before visible: a Get, List, Changes or condition never sees a write that a power cut
-// could still undo.
+// Writes are durable before they are visible: no Get, List, Changes or condition ever sees a write
+// that a power cut could still undo.
 //
-// Changes returns the Changes of batches in the order in which the batches became visible. In this
-// order the changes of a key have the order of its versions, and a batch comes after every batch
+// Changes returns the changes of batches in the order in which the batches became visible. In this
+// order, the changes of a key are in the order of its versions, and a batch comes after every batch
 // whose writes it saw.
 //
 // # What a store must not know

@@ -10,8 +10,8 @@ import (
 	"moorage/registry"
 )
 
-// TestDroppedKeys: the keys of a name are together, the latest drop first, and a namespace has
-// those of the namespaces below it.
+// TestDroppedKeys: the keys of one name are adjacent, latest drop first. The prefix of a namespace
+// covers the namespaces below it.
 func TestDroppedKeys(t *testing.T) {
 	t.Parallel()
 	deep := moorage.Namespace(slices.Repeat([]string{strings.Repeat("x", 200)}, 20))
@@ -36,8 +36,8 @@ func TestDroppedKeys(t *testing.T) {
 	}
 }
 
-// TestDroppedAt: the time of a drop is found whatever nodes of this version or of 0.1.0 wrote after
-// it. A node of 0.1.0 does not know the member Dropped, and keeps it as it is.
+// TestDroppedAt: the time of a drop is found, whatever nodes of this version or of 0.1.0 wrote
+// afterwards. A node of 0.1.0 does not know the member Dropped, and leaves it unchanged.
 func TestDroppedAt(t *testing.T) {
 	t.Parallel()
 	drop, later := someTime, someTime.Add(time.Hour)

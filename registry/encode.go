@@ -6,8 +6,7 @@ import (
 )
 
 // Encode returns the value of a record. value is one of the structs of this package, or of txlog.
-// All values are JSON objects in which unknown members are kept, so a later version may add
-// members.
+// All values are JSON objects whose unknown members are kept, so a later version may add members.
 func Encode(value Value) ([]byte, error) {
 	encoded, err := encode(value)
 	if rest := value.Later().rest; err == nil && rest != nil {
@@ -16,7 +15,7 @@ func Encode(value Value) ([]byte, error) {
 	return encoded, err
 }
 
-// encode is Encode without the unknown members.
+// encode is like Encode, but leaves out unknown members.
 func encode(value Value) ([]byte, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -25,5 +24,5 @@ func encode(value Value) ([]byte, error) {
 	return encoded, nil
 }
 
-// Encode returns c as a record's value.
+// Encode returns the value of a record for c.
 func (c Change) Encode() ([]byte, error) { return Encode(c) }

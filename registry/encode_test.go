@@ -7,7 +7,7 @@ import (
 	"moorage/registry"
 )
 
-// A year that RFC 3339 cannot write is refused.
+// A year that RFC 3339 cannot represent is refused.
 func TestEncodeRefusesTimesWithoutAForm(t *testing.T) {
 	t.Parallel()
 	never := time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)

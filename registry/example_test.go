@@ -9,7 +9,7 @@ import (
 	"moorage/registry/memory"
 )
 
-// A write that requires the version that was read is refused when somebody else was faster.
+// A write that requires the version that was read is refused if another writer was faster.
 func ExampleStore() {
 	ctx := context.Background()
 	var store registry.Store = memory.New(rand.Reader)

@@ -10,16 +10,16 @@ import (
 // HorizonKey is the key of the record of the position up to which changes were deleted.
 func HorizonKey() Key { return Key{TableCursor, "horizon"} }
 
-// RetentionKey is the key of the record in which the sweep notes the age of changes.
+// RetentionKey is the key of the record in which the sweep tracks the age of changes.
 func RetentionKey() Key { return Key{TableCursor, "retention"} }
 
 // Horizon is the value of the record HorizonKey. Changes are only ever deleted from the beginning
 // of their order. The Apply that deletes changes also writes the horizon. If there is no record, no
-// change was deleted.
+// change has been deleted.
 type Horizon struct {
 	Unknown
-	// Position is the position of the last change that was deleted, or a later one. It is zero if
-	// no change was deleted.
+	// Position is the position of the last deleted change, or a later position. It is zero if no
+	// change has been deleted.
 	Position Position `json:"position"`
 }
 
@@ -31,12 +31,12 @@ type Retention struct {
 	// Elapsed is the time that has passed between sweeps, in total. It only grows, and never faster
 	// than time passes, whatever the clocks show.
 	Elapsed time.Duration `json:"elapsed-ns"`
-	// Marks are the positions that the order of changes had reached at some values of Elapsed, the
-	// oldest first.
+	// Marks lists positions that the order of changes had reached at some values of Elapsed, oldest
+	// first.
 	Marks []Mark `json:"marks,omitempty"`
 }
 
-// Mark is a position that the order of changes had reached, or passed, when Elapsed had a value.
+// Mark is a position that the order of changes had reached, or passed, at some value of Elapsed.
 type Mark struct {
 	Position Position      `json:"position"`
 	Elapsed  time.Duration `json:"elapsed-ns"`
@@ -45,8 +45,8 @@ type Mark struct {
 // ErrForgotten means that changes may have been deleted before the reader read them.
 var ErrForgotten = errors.New("registry: changes were deleted that were not read")
 
-// ReadHorizon returns the horizon of a store, zero if no change was deleted. A reader of all
-// remaining changes begins there. Errors are the errors of Store.Get, and an error for an
+// ReadHorizon returns the horizon of a store. It is zero if no change has been deleted. A reader of
+// all remaining changes begins there. The errors are those of Store.Get, and an error for an
 // unreadable record.
 func ReadHorizon(ctx context.Context, store Store) (Horizon, error) {
 	records, err := store.Get(ctx, HorizonKey())
@@ -58,7 +58,7 @@ func ReadHorizon(ctx context.Context, store Store) (Horizon, error) {
 
 // Follow is Store.Changes for a reader that has read all changes up to after. It returns
 // ErrForgotten if the next changes may have been deleted. Then the reader must read the records
-// themselves, and may continue after the horizon. Other errors are the errors of Store.Changes and
+// themselves, and may continue after the horizon. The other errors are those of Store.Changes and
 // ReadHorizon.
 func Follow(ctx context.Context, store Store, after Position, limit int) ([]PositionedChange, error) {
 	page, err := store.Changes(ctx, after, limit)
@@ -77,10 +77,10 @@ func Follow(ctx context.Context, store Store, after Position, limit int) ([]Posi
 	return page, nil
 }
 
-// Head returns the position of a change that is not before any change that existed when Head was
-// called. If there is no change after from, it returns from, which must be zero or the position of
-// a change. It reads few changes: it doubles its steps until it is past the head, then halves them.
-// Errors are the errors of Store.Changes.
+// Head returns the position of the last change, or of one that was added during the call. If there
+// is no change after from, it returns from, which must be zero or the position of a change. It
+// reads few changes: it doubles its steps until it is past the head, then halves them. It returns
+// the errors of Store.Changes.
 func Head(ctx context.Context, store Store, from Position) (Position, error) {
 	next := func(after Position) (Position, error) {
 		page, err := store.Changes(ctx, after, 1)

@@ -10,7 +10,7 @@ import (
 	"moorage/registry/memory"
 )
 
-// countingStore counts the changes that were read.
+// countingStore counts the changes that are read.
 type countingStore struct {
 	registry.Store
 	read  int
@@ -24,8 +24,7 @@ func (s *countingStore) Changes(ctx context.Context, after registry.Position, li
 	return page, err
 }
 
-// Head finds the last position, wherever it looks from and whatever gaps there are, and reads few
-// changes for that.
+// Head finds the last position from any start and despite any gaps, and reads few changes.
 func TestHead(t *testing.T) {
 	t.Parallel()
 	const count, callsMax = 1000, 40
@@ -50,7 +49,7 @@ func TestHead(t *testing.T) {
 	for _, from := range []registry.Position{0, 1, 2, 499, count - 1, count} {
 		wantHead(from, count)
 	}
-	for n := 1; n < count-1; n++ { // leaves the first and the last
+	for n := 1; n < count-1; n++ { // keeps the first and the last
 		remove := registry.Delete(registry.ChangeKey(registry.ID{1, byte(n >> 8), byte(n)}))
 		if _, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{remove}}); err != nil {
 			t.Fatal(err)
@@ -60,8 +59,8 @@ func TestHead(t *testing.T) {
 	wantHead(500, count)
 }
 
-// A reader that is behind the horizon hears that, and one that is not gets its page, also if it has
-// read nothing and nothing was deleted.
+// A reader that is behind the horizon gets an error. Other readers get their page, even if they
+// have read nothing and nothing was deleted.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	store := memory.New(rand.Reader)

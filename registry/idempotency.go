@@ -23,15 +23,15 @@ func (h *Hash) UnmarshalText(text []byte) error { return unmarshalHex(h[:], text
 // and the idempotency key of the request.
 func IdempotencyKey(hash Hash) Key { return Key{TableIdempotency, hash.String()} }
 
-// Idempotency is the value of an idempotency record: the outcome of a mutation that was sent with
-// an idempotency key. If the mutation has an effect, the Apply with that effect also writes this
-// record. The record is written once, and deleted some time after its life has ended.
+// Idempotency is the value of an idempotency record: the outcome of a mutation with an idempotency
+// key. If the mutation has an effect, the Apply with that effect also writes this record. The
+// record is written once, and deleted some time after its life has ended.
 type Idempotency struct {
 	Unknown
-	// Method and Path describe the request for people who read the record. Path may be truncated.
+	// Method and Path describe the request for human readers of the record. Path may be truncated.
 	Method string `json:"method"`
 	Path   string `json:"path"`
-	// Request is the hash of the whole request. A request with the same key and another hash is
+	// Request is the hash of the whole request. A request with the same key but another hash is
 	// refused.
 	Request Hash `json:"request"`
 	// Created is when the record was written, by the clock of the node that wrote it. Life is the
@@ -53,7 +53,7 @@ type Outcome struct {
 	Table *TableVersion `json:"table,omitempty"`
 	// View is the version of a view in the answer. Its TableUUID is the view-uuid.
 	View *TableVersion `json:"view,omitempty"`
-	// Properties are the properties of a new namespace. They are empty, not nil, if it has none.
+	// Properties are the properties of a new namespace. The map is empty, not nil, if it has none.
 	Properties map[string]string `json:"properties,omitzero"`
 	// Changed lists the properties of a namespace that were changed.
 	Changed *ChangedProperties `json:"changed,omitempty"`
@@ -71,7 +71,7 @@ type TableVersion struct {
 	Pointer          ID                 `json:"pointer"`
 	TableUUID        string             `json:"table-uuid"`
 	MetadataLocation string             `json:"metadata-location"`
-	// Registration is the pointer's Registration at that time, if the pointer is a table's.
+	// Registration is the pointer's Registration at that time, for a table.
 	Registration ID `json:"registration,omitzero"`
 }
 

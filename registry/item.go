@@ -27,23 +27,23 @@ type Item struct {
 	Previous *moorage.Identifier `json:"previous-identifier,omitempty"`
 	UUID     string              `json:"uuid,omitempty"` // of a table or view
 	// MetadataLocation is the current location after the change, and PreviousMetadataLocation is
-	// the location before the change. Each is empty if there was no location then, or if the object
-	// has no metadata. A stored item lacks the previous location if the change's Before has it, and
-	// the pointer still exists. DecodeChange fills it in.
+	// the location before it. Either is empty if there was no location at that time, or if the
+	// object has no metadata. In storage, the previous location is left out if the change's Before
+	// has it and the pointer still exists. DecodeChange fills it in.
 	MetadataLocation         string `json:"metadata-location,omitempty"`
 	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
-	// Rule is the hash of the rule by which the server maintained a table. It is empty if the
-	// change is not maintenance by the server.
+	// Rule is the hash of the rule that the server followed in the maintenance of a table. It is
+	// empty for other changes.
 	Rule string `json:"rule,omitempty"`
 	// Actions are the updates of a commit, in their order, each with the names that it sets or
-	// removes: "add-snapshot", "set-snapshot-ref main", "set-properties a,b". They have no values.
-	// See Actions.
+	// removes: "add-snapshot", "set-snapshot-ref main", "set-properties a,b". Values are left out.
+	// See the function Actions.
 	Actions []string `json:"actions,omitempty"`
-	// Purge means that a drop requested a purge.
+	// Purge is true if a drop requested a purge.
 	Purge bool `json:"purge,omitempty"`
-	// Ended is the ID of the record in TableDropped of an object that the change ended for good.
+	// If the change ended the object for good, Ended is the ID of its record in TableDropped.
 	Ended string `json:"ended,omitempty"`
-	// Summary describes the object's version after the change. It is nil if the change made no
+	// Summary describes the object's version after the change. It is nil if the change made no new
 	// version.
 	Summary *Summary `json:"summary,omitempty"`
 }
@@ -54,8 +54,8 @@ const (
 	actionsBytesMax = 80
 )
 
-// Actions returns texts as Item.Actions: the first 16, each cut to 80 bytes, and then "+12" if 12
-// more follow.
+// Actions returns texts in the form of Item.Actions: the first 16, each cut to 80 bytes, and then,
+// for example, "+12" if there are 12 more.
 func Actions(texts []string) []string {
 	var actions []string
 	for _, text := range texts[:min(len(texts), actionsMax)] {
@@ -67,8 +67,8 @@ func Actions(texts []string) []string {
 	return actions
 }
 
-// ContainerItem returns the item of a warehouse, or of a namespace in it. The identifier has no
-// name.
+// ContainerItem returns the item of a warehouse, or of a namespace in it. The Name in ident is
+// empty.
 func ContainerItem(ident moorage.Identifier, id ID) Item {
 	if len(ident.Namespace) == 0 {
 		return Item{Kind: ItemWarehouse, ID: id, Ident: ident}
@@ -84,9 +84,9 @@ func (p Pointer) Kind() string {
 	return ItemTable
 }
 
-// PointerItem returns the item of a table or view. before is zero for a new pointer. after is zero
-// for a pointer that is dropped or ends. The item has the summary of after if that is a new one: a
-// change that makes no version keeps the summary in the pointer's Last.
+// PointerItem returns the item of a table or view. The parameter before is zero for a new pointer,
+// and after is zero for a pointer that is dropped or ends. The item has a summary only if the
+// change made a new version. Other changes leave the pointer's old summary in place.
 func PointerItem(before, after Pointer) Item {
 	present := after
 	if after.ID.IsZero() {
@@ -105,9 +105,9 @@ func PointerItem(before, after Pointer) Item {
 	return item
 }
 
-// withoutLocations returns the items of c as they are stored: without the previous locations that
-// the replaced values in c.Versions have. The item of a pointer that c deletes keeps the location,
-// because a node of version 0.1.0 reads it there.
+// withoutLocations returns the items of c in stored form. It leaves out a previous location that is
+// also in c.Versions. The item of a pointer that c deletes keeps the location, because a node of
+// version 0.1.0 reads it there.
 func (c Change) withoutLocations() []Item {
 	items := c.Items
 	for i, item := range items {
@@ -128,8 +128,8 @@ func (c Change) deletes(key Key) bool {
 	return slices.ContainsFunc(c.Versions, func(v Version) bool { return v.Key == key && v.New.IsZero() })
 }
 
-// locationBefore returns the metadata location that c replaced in the record of a pointer. It is
-// empty if c did not replace one.
+// locationBefore returns the metadata location that c replaced in the record of a pointer. It
+// returns "" if c replaced none.
 func (c Change) locationBefore(pointer ID) string {
 	key := PointerKey(pointer)
 	for _, v := range c.Versions {

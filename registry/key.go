@@ -17,7 +17,7 @@ type Table uint8
 // The tables. Each comment has the parts of a key's ID in that table.
 const (
 	TableWarehouse   Table = 1  // name
-	TableNamespace   Table = 2  // warehouse id / parent id / level; the parent of a top level is the warehouse
+	TableNamespace   Table = 2  // warehouse id / parent id / level; at the top, the parent is the warehouse
 	TableEntry       Table = 3  // namespace id / name
 	TablePointer     Table = 4  // pointer id
 	TableUUID        Table = 5  // table-uuid, lower case
@@ -30,7 +30,7 @@ const (
 	TablePrincipal   Table = 12 // name
 	TableRole        Table = 13 // name
 	TableGrants      Table = 14 // id of the object, or "server"
-	TablePolicy      Table = 15 // name; not written yet
+	TablePolicy      Table = 15 // name; not used yet
 	TableSecret      Table = 16 // id, or "store"
 	TableAccess      Table = 17 // "epoch", "recent", "store", "console", "key/" and "maker/" with ids
 	TableCursor      Table = 18 // name of a reader of the order of changes, such as "horizon"
@@ -71,7 +71,7 @@ func (t Table) String() string {
 	return fmt.Sprintf("table %d", uint8(t))
 }
 
-// logged reports whether change records list writes to the table.
+// logged reports whether writes to the table are listed in change records.
 func (t Table) logged() bool {
 	switch t {
 	case TableWarehouse, TableNamespace, TableEntry, TablePointer, TableSecret:
@@ -80,8 +80,8 @@ func (t Table) logged() bool {
 	return t.IsPolicy()
 }
 
-// IsPolicy reports whether the table holds access policy: records that decide authorization. Each
-// Apply that writes such a record also increments the epoch (see Epoch).
+// IsPolicy reports whether the table holds access policy: records that determine authorization.
+// Each Apply that writes such a record also increments the epoch (see Epoch).
 func (t Table) IsPolicy() bool {
 	switch t {
 	case TablePrincipal, TableRole, TableGrants, TablePolicy:
@@ -119,7 +119,7 @@ func (k Key) check() error {
 	return nil
 }
 
-// CheckKeys reports ErrBadBatch if one of keys is not a valid key. Every store's Get calls it.
+// CheckKeys returns ErrBadBatch if one of keys is not a valid key. Every store's Get calls it.
 func CheckKeys(keys []Key) error {
 	for _, k := range keys {
 		if err := k.check(); err != nil {
@@ -129,8 +129,8 @@ func CheckKeys(keys []Key) error {
 	return nil
 }
 
-// CheckList reports ErrBadBatch unless table exists and limit is between 1 and
-// ListLimitMax. Every store's List calls it.
+// CheckList returns ErrBadBatch unless table exists and limit is between 1 and ListLimitMax. Every
+// store's List calls it.
 func CheckList(table Table, limit int) error {
 	if _, ok := tableNames[table]; !ok {
 		return fmt.Errorf("%w: %s", ErrBadBatch, table)
@@ -138,7 +138,7 @@ func CheckList(table Table, limit int) error {
 	return CheckPage(limit)
 }
 
-// IsLastPage reports whether no record follows page, which List returned for limit.
+// IsLastPage reports whether page, a result of List for limit, is the last page.
 func IsLastPage(page []Record, limit int) bool {
 	bytes := 0
 	for _, record := range page {
@@ -147,8 +147,8 @@ func IsLastPage(page []Record, limit int) bool {
 	return len(page) < limit && bytes < ListBytesMax
 }
 
-// CheckPage reports ErrBadBatch unless limit is between 1 and ListLimitMax. Every
-// store's Changes calls it.
+// CheckPage returns ErrBadBatch unless limit is between 1 and ListLimitMax. Every store's Changes
+// calls it.
 func CheckPage(limit int) error {
 	if limit < 1 || limit > ListLimitMax {
 		return fmt.Errorf("%w: limit %d, 1 to %d are allowed", ErrBadBatch, limit, ListLimitMax)

@@ -14,7 +14,7 @@ import (
 	"moorage/registry"
 )
 
-// TestKeysAreFormat1 pins what the keys of stores of format 1 are made of.
+// TestKeysAreFormat1 pins the structure of the keys in stores of format 1.
 func TestKeysAreFormat1(t *testing.T) {
 	t.Parallel()
 	const some, other = "a1000000000000000000000000000001", "b2000000000000000000000000000002"
@@ -77,7 +77,7 @@ func TestKeysAreFormat1(t *testing.T) {
 	}
 }
 
-// TestNumbersAreFormat1 pins the numbers that stores of format 1 hold.
+// TestNumbersAreFormat1 pins the numbers in stores of format 1.
 func TestNumbersAreFormat1(t *testing.T) {
 	t.Parallel()
 	tables := map[registry.Table]string{
@@ -111,7 +111,7 @@ func TestNumbersAreFormat1(t *testing.T) {
 	}
 }
 
-// TestKindsAreFormat1 pins the words for kinds of failures that stores of format 1 hold.
+// TestKindsAreFormat1 pins the words for kinds of failures in stores of format 1.
 func TestKindsAreFormat1(t *testing.T) {
 	t.Parallel()
 	words := []string{
@@ -137,7 +137,7 @@ func TestKindsAreFormat1(t *testing.T) {
 	}
 }
 
-// TestShardsAreFormat1 pins the shards that stores of format 1 hold.
+// TestShardsAreFormat1 pins the shards in stores of format 1.
 func TestShardsAreFormat1(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]uint8{"": 9, "a": 11, "orders": 5, "ä": 9} {

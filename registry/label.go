@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// Labels is the value of a label record: the labels of a table or view, which clients get with each
+// Labels is the value of a label record: the labels of a table or view. Clients get them with each
 // load. They are not part of the metadata.
 type Labels struct {
 	Unknown
 	Object map[string]string `json:"object-labels,omitempty"`
-	// Fields has at most one element for each field, ordered by id. None is without labels.
+	// Fields has at most one element for each field, ordered by ID. No element is empty.
 	Fields []FieldLabels `json:"fields,omitempty"`
 }
 

@@ -8,7 +8,8 @@ import (
 	"moorage"
 )
 
-// VersionOf returns what c did to the record of a key. ok is false if c did not write the record.
+// VersionOf returns the effect of c on the record at a key. ok is false if c did not write the
+// record.
 func (c Change) VersionOf(key Key) (v Version, ok bool) {
 	at := slices.IndexFunc(c.Versions, func(v Version) bool { return v.Key == key })
 	if at < 0 {
@@ -17,7 +18,8 @@ func (c Change) VersionOf(key Key) (v Version, ok bool) {
 	return c.Versions[at], true
 }
 
-// ItemOf returns what c did to the table or view with an id. ok is false if c has no such item.
+// ItemOf returns the item of c for the table or view with this ID. ok is false if c has no such
+// item.
 func (c Change) ItemOf(pointer ID) (item Item, ok bool) {
 	at := slices.IndexFunc(c.Items, func(item Item) bool {
 		return item.ID == pointer && (item.Kind == ItemTable || item.Kind == ItemView)
@@ -28,8 +30,8 @@ func (c Change) ItemOf(pointer ID) (item Item, ok bool) {
 	return c.Items[at], true
 }
 
-// PointerAfter returns the name and the metadata location that a table or view had after the
-// change of item. A drop keeps them.
+// PointerAfter returns a pointer with the name and the metadata location of a table or view after
+// the change of item. After a drop, these are the last ones.
 func (item Item) PointerAfter() Pointer {
 	return Pointer{
 		ID: item.ID, Warehouse: item.Ident.Warehouse, Namespace: item.Ident.Namespace, Name: item.Ident.Name,
@@ -37,16 +39,16 @@ func (item Item) PointerAfter() Pointer {
 	}
 }
 
-// PointerBefore returns the name, the metadata location and the Last that a pointer had before the
-// change of v. after is the pointer after the change, with at least its name and location. ok is
-// false if there was no pointer, or if its value is not known.
+// PointerBefore returns the name, the metadata location and the Last of a pointer before the change
+// of v. The parameter after is the pointer after the change, with at least its name and location.
+// ok is false if there was no pointer, or if its value is unknown.
 //
-// Before.State is the state of the result, so LastIn shows the change before, if it is known.
+// The state of the result is Before.State, so LastIn returns the previous change, if it is known.
 func (v Version) PointerBefore(after Pointer) (before Pointer, ok bool) {
 	if v.Before == nil || v.Before.Cut {
 		return before, false
 	}
-	var set struct { // not after itself, because a slice is decoded into the memory of the old one
+	var set struct { // not the parameter after: decoding would reuse the memory of its slices
 		Namespace        moorage.Namespace `json:"namespace"`
 		Name             string            `json:"name"`
 		MetadataLocation string            `json:"metadata-location"`
@@ -68,7 +70,7 @@ func (v Version) PointerBefore(after Pointer) (before Pointer, ok bool) {
 }
 
 // SummaryBefore returns the summary of the version that the change c replaced in the table or view
-// of item. It is nil if it is not known.
+// of item. It is nil if unknown.
 func (c Change) SummaryBefore(item Item) *Summary {
 	version, _ := c.VersionOf(PointerKey(item.ID))
 	before, ok := version.PointerBefore(item.PointerAfter())

@@ -93,17 +93,17 @@ type KindSchedule struct {
 	Error   string       `json:"error,omitempty"`   // of the last run
 	Last    time.Time    `json:"last,omitzero"`     // when the last run ended
 	Base    ScheduleBase `json:"base,omitzero"`
-	// Former is when the server last looked for metadata files that had left the log. It is set
+	// Former is when the server last searched for metadata files that had left the log. It is set
 	// only for the kind "snapshots".
 	Former time.Time `json:"former,omitzero"`
-	// Tries counts consecutive failures that a retry would probably repeat. Laters counts
-	// consecutive tries that were postponed since LaterSince.
+	// Tries counts consecutive failures of a kind that would probably recur on a retry. Laters
+	// counts consecutive postponed tries since LaterSince.
 	Tries      int       `json:"tries,omitempty"`
 	Laters     int       `json:"laters,omitempty"`
 	LaterSince time.Time `json:"later-since,omitzero"`
 }
 
-// ScheduleBase describes the table as the last job of a kind left it.
+// ScheduleBase describes the table after the last job of a kind.
 type ScheduleBase struct {
 	Snapshots int64 `json:"snapshots,omitempty"`
 	Files     int64 `json:"files,omitempty"`
@@ -116,18 +116,18 @@ type ScheduleBase struct {
 
 // Due is the value of a due record. At DueKey and WindowKey the value is empty, because the key
 // contains everything. At DueBlockedKey the value records why a kind of job is blocked. At
-// WaitingKey it describes the purge that waits.
+// WaitingKey it describes the waiting purge.
 type Due struct {
 	Unknown
 	Reason string    `json:"reason,omitempty"` // why the kind is blocked
 	Since  time.Time `json:"since,omitzero"`
 	By     string    `json:"by,omitempty"` // identity of the operator that quarantined it; empty after a failure
-	// Purge is true if a purge waits. The fields below belong to the purge.
+	// Purge is true for a waiting purge. The fields below belong to the purge.
 	Purge     bool `json:"purge,omitempty"`
-	Task      ID   `json:"task,omitzero"`      // the id that the task of the purge will have
+	Task      ID   `json:"task,omitzero"`      // the future ID of the purge's task
 	Warehouse ID   `json:"warehouse,omitzero"` // of the table
-	// Bytes is the size of the files of the table's head. It is zero if the table's metadata does
-	// not have it.
+	// Bytes is the size of the files of the table's head. It is zero if the table's metadata lacks
+	// it.
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
@@ -155,7 +155,7 @@ type Job struct {
 	NotBefore time.Time   `json:"not-before,omitzero"`
 	WaitsFrom time.Time   `json:"waits-from,omitzero"` // when NotBefore was set
 	Progress  JobProgress `json:"progress,omitzero"`
-	// Looked is the metadata location of the last commit that the job has checked.
+	// Looked is the metadata location of the last commit checked by the job.
 	Looked string `json:"looked,omitempty"`
 	// Node is the process that works on the job, and Touched is its last heartbeat.
 	Node    ID        `json:"node,omitzero"`
@@ -163,8 +163,8 @@ type Job struct {
 	// Lease is the token of the lease of an assigned job, and Holder is the name of the holder.
 	Lease  uint64 `json:"lease,omitempty"`
 	Holder string `json:"holder,omitempty"`
-	// Before is the state that the job had before it was blocked. The job returns to it when it is
-	// released.
+	// Before is the state of the job before it was blocked. When the job is released, it returns to
+	// that state.
 	Before State `json:"before,omitempty"`
 	// Confirmed is true if an operator allowed a job that would delete most of a table's files.
 	Confirmed  bool      `json:"confirmed,omitempty"`
@@ -180,7 +180,7 @@ type Job struct {
 	Totals     JobTotals `json:"totals,omitzero"`
 }
 
-// AsOf returns j as of now, a time of the store's clock. If that clock was ahead when j began to
+// AsOf returns j as of the time now of the store's clock. If that clock was ahead when j began to
 // wait, moved is true and the whole wait begins again now.
 func (j Job) AsOf(now time.Time) (at Job, moved bool) {
 	if !IsAhead(j.WaitsFrom, now) {
@@ -193,7 +193,7 @@ func (j Job) AsOf(now time.Time) (at Job, moved bool) {
 // JobFile is a file of a job. A file whose content does not match this record is not used.
 type JobFile struct {
 	Location string `json:"location"`
-	What     string `json:"what,omitempty"` // kind of the files in the list
+	What     string `json:"what,omitempty"` // the kind of files in the list
 	Count    int64  `json:"count"`
 	SHA256   Hash   `json:"sha256"`
 }
@@ -260,7 +260,7 @@ type Hold struct {
 	TTL     time.Duration `json:"ttl-ns"`
 }
 
-// Hold returns the hold with a token, unless the hold has expired at now, a time of the store's
+// Hold returns the hold with a token, unless the hold has expired at the time now of the store's
 // clock.
 func (l Lease) Hold(token uint64, now time.Time) (Hold, bool) {
 	for _, hold := range l.Holds {
@@ -271,8 +271,8 @@ func (l Lease) Hold(token uint64, now time.Time) (Hold, bool) {
 	return Hold{}, false
 }
 
-// IsLive reports whether h has not expired at now. A hold that ends much later than its TTL allows
-// was written while the store's clock was ahead, and counts as expired.
+// IsLive reports whether h has not expired at the time now. A hold that ends much later than its
+// TTL allows was written while the store's clock was ahead, and counts as expired.
 func (h Hold) IsLive(now time.Time) bool {
 	return h.Expires.After(now) && h.Expires.Sub(now) <= 2*h.TTL
 }
@@ -388,7 +388,7 @@ func DueShard(pointer ID) string { return pointer.String()[:1] }
 // DuePrefix is the prefix of the IDs of all due records of a shard.
 func DuePrefix(shard string) string { return shard + "/" }
 
-// DueID is the first ID of the due records of a shard at a time.
+// DueID returns the first possible ID of a due record of a shard at a time.
 func DueID(shard string, at time.Time) string {
 	return fmt.Sprintf("%s/%09x", shard, max(at.Unix(), 0))
 }
@@ -415,7 +415,7 @@ func ParseDue(key Key) (pointer ID, kind string, at time.Time, err error) {
 	return pointer, parts[3], time.Unix(seconds, 0).UTC(), nil
 }
 
-// blockedPrefix begins the IDs of all records of DueBlockedKey. No shard has this name.
+// blockedPrefix is the prefix of the IDs of all records of DueBlockedKey. No shard has this name.
 const blockedPrefix = "blocked/"
 
 // DueBlockedPrefix is the prefix of the IDs of all records of DueBlockedKey.
@@ -426,14 +426,14 @@ func DueBlockedKey(pointer ID, kind string) Key {
 	return Key{TableDue, blockedPrefix + pointer.String() + "/" + kind}
 }
 
-// JobKey is the key of the job of a kind on a table. There is at most one.
+// JobKey is the key of the job of a kind on a table. There is at most one such job.
 func JobKey(pointer ID, kind string) Key { return Key{TableJob, JobPrefix(pointer) + kind} }
 
 // JobPrefix is the prefix of the IDs of all jobs of a table.
 func JobPrefix(pointer ID) string { return pointer.String() + "/" }
 
 // RunKey is the key of the run of a job that ended at a time. The runs of a table are ordered by
-// time, the latest first.
+// time, latest first.
 func RunKey(pointer ID, ended time.Time, job ID) Key {
 	return Key{TableRun, fmt.Sprintf("%s%016x/%s", RunPrefix(pointer), ^uint64(max(ended.UnixMilli(), 0)), job)}
 }
@@ -444,7 +444,8 @@ func RunPrefix(pointer ID) string { return pointer.String() + "/" }
 // LeaseKey is the key of the leases on a table.
 func LeaseKey(pointer ID) Key { return Key{TableLease, pointer.String()} }
 
-// MonitorKey is the key of the record of how far maintenance has read the changes.
+// MonitorKey is the key of the record with the position up to which maintenance has read the
+// changes.
 func MonitorKey() Key { return Key{TableCursor, "monitor"} }
 
 // WalkPrefix is the prefix of the IDs of all walks.

@@ -12,11 +12,11 @@ import (
 
 // Bounds of Recent.
 const (
-	// RecentChangesMax is how many changes of access policy Recent lists. A node that is further
-	// behind loads the whole policy.
+	// RecentChangesMax is the maximum number of changes in Recent. A node that is further behind
+	// loads the whole policy.
 	RecentChangesMax = 256
-	// RecentKeysMax is how many keys Recent lists at most. Each change of access policy writes the
-	// whole list again, so it must be short. A change that wrote more keys than this is not listed.
+	// RecentKeysMax is the maximum number of keys in Recent. Each change of access policy rewrites
+	// the whole list, so it must be short. A change with more keys than this is not listed.
 	RecentKeysMax = 4096
 )
 
@@ -42,10 +42,9 @@ type Principal struct {
 type APIKey struct {
 	ID          string `json:"id"` // drawn by the server
 	Description string `json:"description,omitempty"`
-	// Secrets are the valid secrets, the newest last. There are two while a secret is being
-	// replaced.
+	// Secrets lists the valid secrets, newest last. There are two while a secret is being replaced.
 	Secrets []KeySecret `json:"secrets"`
-	// Roles are the roles to which the key is limited. Nil means all privileges of the principal.
+	// Roles lists the roles to which the key is limited. Nil means all privileges of the principal.
 	Roles   []string  `json:"roles,omitempty"`
 	Created time.Time `json:"created"`
 	By      string    `json:"by"`
@@ -104,8 +103,8 @@ type Grant struct {
 func (g Grants) IsEmpty() bool { return g.Owner == "" && !g.Managed && len(g.Grants) == 0 }
 
 // Epoch is the value of the record EpochKey: the number of changes of access policy. The record
-// exists if access control is on. Each Apply that writes a record of access policy requires that
-// the epoch is unchanged, and writes the next epoch. So all changes of access policy have one
+// exists if access control is enabled. Each Apply that writes a record of access policy requires
+// that the epoch is unchanged, and writes the next epoch. So all changes of access policy have one
 // order.
 type Epoch struct {
 	Unknown
@@ -115,7 +114,7 @@ type Epoch struct {
 // Recent is the value of the record RecentKey. It is written with each Epoch.
 type Recent struct {
 	Unknown
-	// Changes are the last changes of access policy, the oldest first, without a gap. The last
+	// Changes lists the last changes of access policy, oldest first, without a gap. The last
 	// element made the present epoch.
 	Changes []PolicyChange `json:"changes"`
 }
@@ -126,7 +125,7 @@ type PolicyChange struct {
 	Keys  []Key  `json:"keys"` // written or deleted
 }
 
-// Since returns the keys that the changes after an epoch wrote, sorted and unique. ok is false if r
+// Since returns the keys written by the changes after an epoch, sorted and unique. ok is false if r
 // does not list all of these changes.
 func (r Recent) Since(epoch uint64) (keys []Key, ok bool) {
 	if n := len(r.Changes); n == 0 || r.Changes[n-1].Epoch <= epoch || r.Changes[0].Epoch > epoch+1 {
@@ -160,13 +159,13 @@ type AccessStore struct {
 	Unknown
 	// ID identifies the store in the tokens that its nodes issue.
 	ID ID `json:"id"`
-	// PageKey encrypts page tokens, because they contain names that their holder may not see.
+	// PageKey encrypts page tokens, because they may contain hidden names.
 	PageKey Hash      `json:"page-key"`
-	Since   time.Time `json:"since"` // when access control was switched on
+	Since   time.Time `json:"since"` // when access control was enabled
 }
 
-// PublicKey is the value of a record of PublicKeyKey: the public half of a key with which a node
-// signs tokens.
+// PublicKey is the value of a record of PublicKeyKey: the public half of a key that a node uses to
+// sign tokens.
 type PublicKey struct {
 	Unknown
 	Algorithm string    `json:"algorithm"`
@@ -174,8 +173,8 @@ type PublicKey struct {
 	Ends      time.Time `json:"ends"` // when the last token signed with it expires
 }
 
-// ConsoleKey is the value of the record of ConsoleKeyKey: the key with which all nodes encrypt the
-// sessions of people in browsers.
+// ConsoleKey is the value of the record of ConsoleKeyKey: the key that all nodes use to encrypt
+// browser sessions.
 type ConsoleKey struct {
 	Unknown
 	Key   string    `json:"key"`    // in the alphabet of base64url, without padding
@@ -203,7 +202,7 @@ func GrantsKey(object ID) Key {
 	return Key{TableGrants, object.String()}
 }
 
-// GrantsObject returns the object whose grants record has the key.
+// GrantsObject returns the object of the grants record at key.
 func GrantsObject(key Key) (object ID, err error) {
 	if key.ID != serverGrants {
 		err = object.UnmarshalText([]byte(key.ID))
@@ -217,15 +216,15 @@ func EpochKey() Key { return Key{TableAccess, "epoch"} }
 // RecentKey is the key of the record that lists the last changes of access policy.
 func RecentKey() Key { return Key{TableAccess, "recent"} }
 
-// AccessStoreKey is the key of the record of when access control was switched on.
+// AccessStoreKey is the key of the record with the time when access control was enabled.
 func AccessStoreKey() Key { return Key{TableAccess, "store"} }
 
 // PublicKeyPrefix is the prefix of the IDs of all records of PublicKeyKey.
 const PublicKeyPrefix = "key/"
 
 // Maker is the value of a record of MakerKey. The record means that a principal, the maker, has
-// created an object in a container or below it. From then on the principal sees the container,
-// whatever the grants are. The record stays after the object was dropped.
+// created an object in a container or below it. So the container is visible to the maker, whatever
+// the grants are. The record stays after the object was dropped.
 type Maker struct {
 	Unknown
 	Name string `json:"name"` // the identity of the principal
@@ -245,13 +244,13 @@ func MakerPrefix(maker string) string {
 	return makerPrefix + hex.EncodeToString(sum[:]) + "/"
 }
 
-// MakerKey is the key of the record that maker created an object in the namespace or warehouse
-// container.
+// MakerKey is the key of the record for maker, who has created an object in a namespace or
+// warehouse. container is the ID of that container.
 func MakerKey(maker string, container ID) Key {
 	return Key{TableAccess, MakerPrefix(maker) + container.String()}
 }
 
-// MakerContainer returns the container in a key that MakerKey made.
+// MakerContainer returns the container in a key made by MakerKey.
 func MakerContainer(key Key) (container ID, err error) {
 	err = container.UnmarshalText([]byte(key.ID[strings.LastIndexByte(key.ID, '/')+1:]))
 	return container, err

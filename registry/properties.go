@@ -2,9 +2,9 @@ package registry
 
 import "moorage"
 
-// PropertiesBytesMax bounds the properties of a namespace or a warehouse: the bytes of all names
-// and values together. It also bounds one change of properties. Engines store far less in them.
-// Because of the bound, reading such a record or the outcome of such a change is cheap.
+// PropertiesBytesMax bounds the properties of a namespace or a warehouse: the total bytes of all
+// names and values. It also bounds one change of properties. Engines store far less. The bound
+// keeps it cheap to read such a record, or the outcome of such a change.
 const PropertiesBytesMax = 1 << 20
 
 // CheckProperties returns KindTooLarge if properties are longer than PropertiesBytesMax.

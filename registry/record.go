@@ -16,11 +16,11 @@ import (
 const (
 	// FormatFirst is the version of a new store, and the oldest version that this package reads.
 	FormatFirst = 1
-	// FormatProtection is the version of a store in which an object is or was protected: nodes that
+	// FormatProtection is the version of a store that has or had a protected object: nodes that
 	// know only older versions would drop it.
 	FormatProtection = 2
-	// FormatMirror is the version of a store in which a table or view is or was a mirror: nodes
-	// that know only older versions would commit to it, or delete its files.
+	// FormatMirror is the version of a store that has or had a mirror: nodes that know only older
+	// versions would commit to it, or delete its files.
 	FormatMirror = 3
 	// FormatVersion is the newest version that this package knows. A store with a newer version
 	// cannot be opened. If the version of the store increases while a node runs, the node ends
@@ -28,7 +28,7 @@ const (
 	FormatVersion = FormatMirror
 )
 
-// ErrNewer means that the store needs a newer version of the program.
+// ErrNewer means that the store requires a newer version of the program.
 var ErrNewer = errors.New("the store needs a newer version of moorage")
 
 // ShardCount is the number of shards of a namespace's registry.
@@ -62,9 +62,9 @@ const (
 	StateCommitted State = 11
 	StateAborted   State = 12
 
-	StateBlocked State = 13 // task, job: failed for good, so an operator must act
+	StateBlocked State = 13 // task, job: failed permanently, so an operator must act
 
-	StateCollecting State = 14 // job: collects what it will delete
+	StateCollecting State = 14 // job: collects the files to delete
 	StateWaiting    State = 15 // job: waits until its NotBefore
 	StateDeleting   State = 16 // job: deletes files
 	StateAssigned   State = 17 // job: a worker outside the server does it
@@ -103,8 +103,8 @@ type Warehouse struct {
 	// Storage has the options of the storage, as in storage.Place.Options, without secrets.
 	Storage    map[string]string `json:"storage,omitempty"`
 	Properties map[string]string `json:"properties,omitempty"`
-	// Delegation lists the ways in which engines reach the files without their own credentials, the
-	// preferred way first. If it is empty, engines need their own credentials.
+	// Delegation lists the ways for engines to reach the files without their own credentials,
+	// preferred first. If it is empty, engines need their own credentials.
 	Delegation []string `json:"delegation,omitempty"`
 	// Secret refers to the storage credentials that are not in Storage. If it is zero, the
 	// process's own credentials are used.
@@ -117,8 +117,8 @@ type Warehouse struct {
 	Creator string `json:"creator,omitempty"`
 	// Granted is true if the warehouse may have a grants record.
 	Granted bool `json:"granted,omitempty"`
-	// Protected means that the warehouse, and all objects in it, cannot be dropped. It is set only
-	// in a store of FormatProtection.
+	// If Protected is true, neither the warehouse nor any object in it can be dropped. It is set
+	// only in a store of FormatProtection or later.
 	Protected bool `json:"protected,omitempty"`
 	// Last is the change that wrote the present version.
 	Last Last `json:"last,omitzero"`
@@ -127,15 +127,15 @@ type Warehouse struct {
 // Roots returns the locations below which the tables and views of the warehouse may live.
 func (w Warehouse) Roots() []string { return append([]string{w.Location}, w.AllowedLocations...) }
 
-// Trim lists metadata files that a commit deletes after its Apply, or that one run of the expiry of
-// former metadata files deletes.
+// Trim lists metadata files that are deleted by a commit after its Apply, or by one run of the
+// expiry of former metadata files.
 type Trim struct {
 	ID ID `json:"id"` // drawn for each trim
 	// Node identifies the process that deletes the files. A process draws it when it starts.
 	Node ID `json:"node"`
 	// At is when the commit was planned, by the node's clock.
 	At time.Time `json:"at"`
-	// Folder is the folder of the files, and Files are their names in it.
+	// Folder is the folder of the files, and Files lists their names in it.
 	Folder string   `json:"folder"`
 	Files  []string `json:"files,omitempty"`
 	// Before is set by a run of the expiry: the trim then announces all files in Folder whose names
@@ -143,7 +143,7 @@ type Trim struct {
 	Before time.Time `json:"before,omitzero"`
 }
 
-// TrimFence is how long a register refuses a file that a trim announces.
+// TrimFence is how long a register refuses a file that is announced in a trim.
 const TrimFence = time.Minute
 
 // IsFenced reports whether t is so young that a process may be about to delete its files. It allows
@@ -169,7 +169,7 @@ type Namespace struct {
 	// Since is when the present state began. For StateDropping it is by the store's clock. For
 	// other states it is by the node's clock.
 	Since time.Time `json:"since"`
-	// Creator, Granted, Protected and Last are as in Warehouse.
+	// Creator, Granted, Protected and Last have the same meaning as in Warehouse.
 	Creator   string `json:"creator,omitempty"`
 	Granted   bool   `json:"granted,omitempty"`
 	Protected bool   `json:"protected,omitempty"`
@@ -202,29 +202,29 @@ type Pointer struct {
 	// catalog wrote that file. The owner of a registered file may overwrite it and register it
 	// again.
 	Registration ID `json:"registration,omitzero"`
-	// Claims are the normalised locations that the pointer has claimed, the present location last.
+	// Claims lists the normalised locations claimed by the pointer, present location last.
 	Claims []string `json:"claims"`
 	// Since is when the present state began, or when a purge was cancelled. The time of a dropped
 	// state is by the store's clock. Other times are by the node's clock.
 	Since time.Time `json:"since"`
-	// Dropped is when the pointer was dropped, by the store's clock. It stays while a purge sets
-	// Since. It is zero if the table is live, or if a node of version 0.1.0 dropped it. Such a node
-	// also keeps an earlier time that is there, see DroppedAt.
+	// Dropped is when the pointer was dropped, by the store's clock. It stays the same when a purge
+	// sets Since. It is zero if the table is live, or if a node of version 0.1.0 dropped it. Such a
+	// node also keeps an earlier value, see DroppedAt.
 	Dropped time.Time `json:"dropped,omitzero"`
 	// Task is the id of the task of the purge that the drop requested. It is zero if there is no
 	// purge, or if the purge was cancelled.
 	Task ID `json:"task,omitzero"`
 	// PurgeDelay is how long the purge waits after Since, so that the table can be restored. If it
-	// is zero, the purge may begin at once, or has begun. A purge that waits has a record at
+	// is zero, the purge may begin at once, or has begun. A waiting purge has a record at
 	// WaitingKey, and no task record yet.
 	PurgeDelay time.Duration `json:"purge-delay-ns,omitempty"`
 	// Storage is the storage of the warehouse. The drop copies it into the pointer, because the
 	// warehouse may be deleted before the files are.
 	Storage map[string]string `json:"storage,omitempty"`
-	// WarehouseID is the id of the warehouse. The drop copies it too, because another warehouse may
-	// get the name. It is zero if the table is live.
+	// WarehouseID is the id of the warehouse. The drop also copies it, because another warehouse
+	// may get the name. It is zero if the table is live.
 	WarehouseID ID `json:"warehouse-id,omitzero"`
-	// Secret is the id of the secret of the warehouse. The drop copies it too. It is zero if the
+	// Secret is the id of the secret of the warehouse. The drop also copies it. It is zero if the
 	// warehouse has no secret.
 	Secret ID `json:"secret,omitzero"`
 	// ReplayableUntil is the time until which a repeated request may have to return a version of
@@ -234,8 +234,8 @@ type Pointer struct {
 	// for the locations of a dropped table. Until then no other table can claim the locations. It
 	// is zero if the warehouse issues no credentials.
 	ReachableUntil time.Time `json:"reachable-until,omitzero"`
-	// Trims are the metadata files that commits remove from the log and then delete, and the files
-	// that the expiry deletes. A trim stays here until its files are known to be deleted, or for a
+	// Trims lists the metadata files that commits remove from the log and then delete, and the
+	// files that the expiry deletes. A trim stays until its files are known to be deleted, or for a
 	// minute. During that time no register accepts the files.
 	Trims []Trim `json:"trims,omitempty"`
 	// Creator and Granted have the same meaning as in Warehouse. If Granted is true, the Apply that
@@ -245,14 +245,14 @@ type Pointer struct {
 	// Labels is the version of the label record, a hash of its content. It is zero if there is no
 	// such record. One Apply writes both.
 	Labels ID `json:"labels,omitzero"`
-	// Protected means that the table or view cannot be dropped. See Warehouse.
+	// If Protected is true, the table or view cannot be dropped. See Warehouse.
 	Protected bool `json:"protected,omitempty"`
-	// Frozen names the catalog that the table or view mirrors. Only an import moves it, and
-	// nothing deletes its files, until the import ends that. It is empty if there is no such
-	// catalog. It is set only in a store of FormatMirror.
+	// Frozen names the catalog that the table or view mirrors; it is empty for other tables and
+	// views. Until an import ends that, only the import moves the pointer, and nothing deletes the
+	// files. It is set only in a store of FormatMirror or later.
 	Frozen string `json:"frozen,omitempty"`
 	// Last is the last change that wrote the pointer. Steps without a change, such as an
-	// announcement of Trims, leave it as it is.
+	// announcement of Trims, leave it unchanged.
 	Last Last `json:"last,omitzero"`
 }
 
@@ -315,7 +315,7 @@ type Tombstone struct {
 	// It is zero if there are no such credentials.
 	ReachableUntil time.Time `json:"reachable-until,omitzero"`
 	// MetadataLocation and Trims are the values that the pointer had when it ended. A register that
-	// brings the table back refuses fenced files of Trims, and the new pointer takes Trims over.
+	// restores the table refuses fenced files in Trims, and the new pointer inherits Trims.
 	MetadataLocation string `json:"metadata-location,omitempty"`
 	Trims            []Trim `json:"trims,omitempty"`
 }
@@ -332,23 +332,23 @@ type Change struct {
 	TraceID   string             `json:"trace-id,omitempty"` // of the request's trace; see moorage.TraceID
 	Client    string             `json:"client,omitempty"`   // program of the caller; see moorage.Caller
 	Time      time.Time          `json:"time"`
-	// Group has the requests that the change carried out together, in their order. It is nil for a
+	// Group lists the requests that the change carried out together, in order. It is nil for a
 	// single request.
 	Group []Member `json:"members,omitempty"`
 	// Items are the objects that the change affected.
 	Items []Item `json:"items,omitempty"`
-	// Versions are the records written, in the order of the batch; Apply fills it.
+	// Versions lists the written records, in the order of the batch; Apply fills it in.
 	Versions []Version `json:"versions,omitempty"`
 }
 
-// Member is one of several requests that one change carried out.
+// Member is one of several requests that were carried out by one change.
 type Member struct {
 	Operation string    `json:"operation"`
 	Principal string    `json:"principal"`
 	RequestID string    `json:"request-id,omitempty"`
 	TraceID   string    `json:"trace-id,omitempty"`
 	Client    string    `json:"client,omitempty"`
-	Time      time.Time `json:"time"`               // when the request came
+	Time      time.Time `json:"time"`               // when the request arrived
 	Snapshot  int64     `json:"snapshot,omitempty"` // snapshot id that it added, or zero
 }
 
@@ -360,7 +360,7 @@ type Task struct {
 	Kind      string    `json:"kind"`    // TaskPurge or TaskRecovery
 	Pointer   ID        `json:"pointer"` // its files are purged; zero for a recovery
 	Created   time.Time `json:"created"`
-	NotBefore time.Time `json:"not-before,omitzero"` // earliest start; zero: at once
+	NotBefore time.Time `json:"not-before,omitzero"` // earliest start; at once if zero
 	Attempts  int       `json:"attempts,omitempty"`
 	LastError string    `json:"last-error,omitempty"`
 	// Begun counts the attempts that began after the last attempt that ended with any result. The
@@ -368,7 +368,7 @@ type Task struct {
 	Begun int `json:"begun,omitempty"`
 }
 
-// AsOf returns t as of now, a time of the store's clock. If that clock was ahead when t was
+// AsOf returns t as of the time now of the store's clock. If that clock was ahead when t was
 // created, moved is true and the whole wait begins again now.
 func (t Task) AsOf(now time.Time) (at Task, moved bool) {
 	if !IsAhead(t.Created, now) {
@@ -385,27 +385,27 @@ func (t Task) AsOf(now time.Time) (at Task, moved bool) {
 // difference between the clocks of a node and of the store.
 const aheadMax = time.Minute
 
-// IsAhead reports whether written, the time at which a record was written, is ahead of now, a time
-// of the store's clock. Then one of the clocks was wrong, and a wait that begins at written must
-// begin at now instead.
+// IsAhead reports whether the time written, at which a record was written, is ahead of the present
+// time now of the store's clock. Then one of the clocks was wrong, and a wait that begins at the
+// former time must begin at now instead.
 func IsAhead(written, now time.Time) bool { return written.After(now.Add(aheadMax)) }
 
-// BegunMax is how many consecutive attempts of a task or tries of a job may end with the death of
-// their process. After that an operator decides, because another attempt might end the next process
-// too.
+// BegunMax is the maximum number of consecutive attempts of a task, or tries of a job, that end
+// with the death of their process. After that an operator must decide, because another attempt
+// might end the next process too.
 const BegunMax = 5
 
 // The kinds of tasks.
 const (
 	// TaskPurge deletes a dropped table's files.
 	TaskPurge = "purge"
-	// TaskRecovery marks a transaction whose recovery has failed for good. The task has the id of
-	// the transaction, and its state is StateBlocked.
+	// TaskRecovery marks a transaction whose recovery has failed permanently. The task has the id
+	// of the transaction, and its state is StateBlocked.
 	TaskRecovery = "recovery"
 )
 
 // DecodeTask reads the record of a task. Like a damaged value, an unknown kind or state is an
-// error, and so is an id that differs from the id in the key. The error names the record's key.
+// error, and so is an ID that differs from the ID in the key. The error names the record's key.
 func DecodeTask(record Record) (Task, error) {
 	task, err := Decode[Task](record)
 	switch {
@@ -439,7 +439,7 @@ type Format struct {
 }
 
 // FormatRecord returns the first format record of a new store. Its ETag is computed from the
-// version instead of drawn, so that nodes which create the store concurrently write the same
+// version rather than drawn, so that nodes that create the store concurrently write the same
 // record.
 func FormatRecord() Record {
 	// A struct of one integer cannot fail to encode.
@@ -502,7 +502,8 @@ func DecodePart[T any](r Record) (T, error) {
 	return value, err
 }
 
-// decodeInto is DecodePart into an existing value, which saves the memory of a second value.
+// decodeInto is like DecodePart, but decodes into an existing value, which saves the memory of a
+// second one.
 func decodeInto[T any](r Record, value *T) error {
 	if !r.Exists() {
 		return fmt.Errorf("decode %T: no record", *value)

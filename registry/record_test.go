@@ -26,8 +26,8 @@ var (
 	someTime  = time.Date(2026, 11, 21, 10, 11, 12, 131_415_161, time.UTC)
 )
 
-// goldenValues are values of every struct that is the value of a record, by the name of the
-// golden file: one with all of its members, and the zero value.
+// goldenValues returns two values of every struct that is the value of a record: one with all of
+// its members set, and the zero value. The keys are names of golden files.
 func goldenValues() map[string][2]registry.Value {
 	properties := map[string]string{"owner": "ann", "a \"quoted\" key": "ä\x00"}
 	return map[string][2]registry.Value{
@@ -252,8 +252,8 @@ func goldenFile(name string) string {
 	return filepath.Join("testdata", fmt.Sprintf("format-%d", registry.FormatFirst), name+".json")
 }
 
-// TestEncodeIsTheFormat holds the codec against files: they are what stores of the present format
-// hold. From the first release on they only gain members.
+// TestEncodeIsTheFormat compares the encoding with golden files, which have the content of stores
+// of the present format. Since the first release, these files only gain members.
 func TestEncodeIsTheFormat(t *testing.T) {
 	t.Parallel()
 	for name, values := range goldenValues() {
@@ -288,7 +288,7 @@ func TestEncodeIsTheFormat(t *testing.T) {
 	}
 }
 
-// checkDecodes fails unless encoded is read as want.
+// checkDecodes fails the test unless encoded decodes to want.
 func checkDecodes(t *testing.T, encoded []byte, want registry.Value) {
 	t.Helper()
 	got, err := decoders()[reflect.TypeOf(want)](registry.Record{Key: registry.FormatKey(), ETag: someETag, Value: encoded})
@@ -300,8 +300,8 @@ func checkDecodes(t *testing.T, encoded []byte, want registry.Value) {
 	}
 }
 
-// checkKeeps fails unless a value of the kind of want that holds a later version's member first is
-// written with it last.
+// checkKeeps adds an unknown member at the start of encoded, a value of the type of want. It fails
+// the test unless decoding and encoding moves the member to the end.
 func checkKeeps(t *testing.T, encoded []byte, want registry.Value) {
 	t.Helper()
 	const member = `"a member of a later version":[{}]`
@@ -319,7 +319,7 @@ func checkKeeps(t *testing.T, encoded []byte, want registry.Value) {
 	}
 }
 
-// TestUnknownMembersSurvive: a node that is older than another must not lose what that wrote.
+// TestUnknownMembersSurvive: an older node must not lose members written by a newer node.
 func TestUnknownMembersSurvive(t *testing.T) {
 	t.Parallel()
 	t.Run("warehouse", registrytest.KeepsUnknown[registry.Warehouse])
@@ -361,8 +361,8 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("console-key", registrytest.KeepsUnknown[registry.ConsoleKey])
 }
 
-// TestUnknownMembersOfLists: an object keeps its members when others of its list go and come, and
-// takes none of theirs.
+// TestUnknownMembersOfLists: an object in a list keeps its unknown members when other objects are
+// added or removed, and gets none of theirs.
 func TestUnknownMembersOfLists(t *testing.T) {
 	t.Parallel()
 	const before = `{"time":"2026-11-21T10:11:12Z","elapsed-ns":9,"marks":[{"position":1,"elapsed-ns":1,"later":1},{"position":2,"elapsed-ns":2},{"later":3,"position":3,"elapsed-ns":3}]}`
@@ -377,7 +377,7 @@ func TestUnknownMembersOfLists(t *testing.T) {
 	}
 }
 
-// decoders are Decode for every struct that is the value of a record.
+// decoders returns Decode for every struct that is the value of a record.
 func decoders() map[reflect.Type]func(registry.Record) (registry.Value, error) {
 	decoders := make(map[reflect.Type]func(registry.Record) (registry.Value, error))
 	addDecoder[registry.Warehouse](decoders)
@@ -462,8 +462,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDecode reads any bytes as any value. What can be read can be written, and stays the
-// same from then on.
+// FuzzDecode decodes arbitrary bytes as every kind of value. A value that can be decoded can be
+// encoded, and further rounds do not change it.
 func FuzzDecode(f *testing.F) {
 	files, err := filepath.Glob(goldenFile("*"))
 	if err != nil {
@@ -501,7 +501,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzUnmarshalID reads any text as an ID and as an ETag.
+// FuzzUnmarshalID parses arbitrary text as an ID and as an ETag.
 func FuzzUnmarshalID(f *testing.F) {
 	for _, text := range []string{"", "00", someID.String(), strings.ToUpper(otherID.String()), strings.Repeat("0", 33), strings.Repeat("g", 32)} {
 		f.Add(text)
@@ -519,7 +519,7 @@ func FuzzUnmarshalID(f *testing.F) {
 	})
 }
 
-// A member that is too deep to be kept is not lost in silence.
+// A member that is nested too deeply to be kept is an error, and not lost silently.
 func TestDecodeRefusesWhatItCannotKeep(t *testing.T) {
 	t.Parallel()
 	for depth, kept := range map[int]bool{400: true, 600: false} {
@@ -534,8 +534,8 @@ func TestDecodeRefusesWhatItCannotKeep(t *testing.T) {
 	}
 }
 
-// TestAsOf: what was written while the store's clock was ahead waits from now on, for as long as it
-// was to wait. What was written a moment ago by a node that is a little ahead stays.
+// TestAsOf: if a record was written while the store's clock was ahead, its whole wait begins now. A
+// record that was just written by a node with a slightly fast clock is unchanged.
 func TestAsOf(t *testing.T) {
 	t.Parallel()
 	const wait = 24 * time.Hour

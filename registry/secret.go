@@ -12,11 +12,11 @@ type Secret struct {
 	// Warehouse is the warehouse that owns the secret. The sealed values cannot be opened for
 	// another warehouse.
 	Warehouse ID `json:"warehouse"`
-	// Sealed has the sealed values by name, in the text form of SealedText. A name is the purpose
+	// Sealed holds the sealed values by name, in the text form of SealedText. A name is the purpose
 	// of its value.
 	Sealed map[string]string `json:"sealed"`
-	// Kinds has the kind of each value, by the same names, for readers that cannot open the value;
-	// see storage.SecretKind.
+	// Kinds holds the kind of each value under the same name, for readers that cannot open the
+	// value; see storage.SecretKind.
 	Kinds map[string]string `json:"kinds,omitempty"`
 	By    string            `json:"by"` // identity that last changed the secret
 	At    time.Time         `json:"at"`
@@ -43,7 +43,7 @@ type SecretStore struct {
 // SealedText returns the text of a sealed value in a record.
 func SealedText(sealed []byte) string { return base64.StdEncoding.EncodeToString(sealed) }
 
-// ParseSealed returns the sealed value that SealedText wrote as text.
+// ParseSealed is the inverse of SealedText.
 func ParseSealed(text string) ([]byte, error) { return base64.StdEncoding.DecodeString(text) }
 
 // SecretKey is the key of the secret with this id.

@@ -11,22 +11,23 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds that every store keeps and may rely on.
+// Bounds that every store enforces and may rely on.
 const (
-	// KeyBytesMax is the longest Key.ID. An index of PostgreSQL takes rows of up to 2,704 bytes.
+	// KeyBytesMax is the maximum length of Key.ID. An index of PostgreSQL takes rows of up to 2,704
+	// bytes.
 	KeyBytesMax = 2560
 	// BatchItemsMax is the largest number of conditions, and of writes, in one batch.
 	BatchItemsMax = 4096
-	// ValueBytesMax is the longest value. Package catalog refuses requests that would need a longer
-	// one.
+	// ValueBytesMax is the maximum length of a value. Package catalog refuses requests that would
+	// need a longer one.
 	ValueBytesMax = 64 << 20
 	// BatchBytesMax bounds the total length of the values of one batch. The wire protocol of
 	// PostgreSQL takes messages of up to 1 GiB, and the engine of the embedded store does not
 	// survive a batch of 4 GiB.
 	BatchBytesMax = 8 * ValueBytesMax
-	// ListLimitMax is the largest page that List or Changes returns.
+	// ListLimitMax is the maximum length of a page of List or Changes.
 	ListLimitMax = 10_000
-	// ListBytesMax bounds the values of a page of List. A few thousand usual records fit, and a
+	// ListBytesMax bounds the values of a page of List. A few thousand typical records fit, and a
 	// node can hold many such pages at a time.
 	ListBytesMax = 8 << 20
 )
@@ -78,17 +79,17 @@ type Record struct {
 // Exists reports whether the record was found.
 func (r Record) Exists() bool { return !r.ETag.IsZero() }
 
-// ConditionKind is what a Condition requires of a record.
+// ConditionKind is the kind of requirement of a Condition on a record.
 type ConditionKind uint8
 
-// The conditions. A condition on a range of keys does not exist.
+// The kinds of conditions. There is no condition on a range of keys.
 const (
 	CondAbsent  ConditionKind = iota + 1 // there is no record
 	CondETagIs                           // the record's version is Condition.ETag
 	CondStateIs                          // there is a record and its state is Condition.State
 )
 
-// Condition is one thing that must hold for a batch to be applied.
+// Condition is a requirement that must hold for a batch to be applied.
 type Condition struct {
 	Kind  ConditionKind
 	Key   Key
@@ -143,12 +144,12 @@ type Write struct {
 	Value  []byte
 	Delete bool // State and Value are ignored
 	// Was is the record that the write replaces or deletes, as its writer read it. It is zero if
-	// there was no record, or if the write does not depend on what was there. It is on the write
-	// and not on its condition, because conditions are compared by ==.
+	// there was no record, or if the write does not depend on the present record. It is a field of
+	// the write and not of its condition, because conditions are compared by ==.
 	Was Record
-	// Life is how long after the write an outcome (a record of TableIdempotency) expires, by the
-	// store's clock. Stores use it to find expired outcomes. It is not part of the record. Zero
-	// means unknown.
+	// Life is the time from the write of an outcome (a record of TableIdempotency) to its expiry,
+	// by the store's clock. Stores use it to find expired outcomes. It is not part of the record.
+	// Zero means unknown.
 	Life time.Duration
 }
 
@@ -184,9 +185,9 @@ type Position uint64
 type PositionedChange struct {
 	Position Position
 	Change   Change
-	// Unreadable is why the change's record cannot be read: it is damaged, or of a later version.
-	// Then only the ID of the change is known. The ID is zero if the record's key is not an ID.
-	// Unreadable is nil for a readable record.
+	// Unreadable says why the change's record cannot be read: it is damaged, or of a later version.
+	// In that case only the ID of the change is known. The ID is zero if the record's key is not an
+	// ID. Unreadable is nil for a readable record.
 	Unreadable error
 }
 
@@ -228,13 +229,12 @@ type Store interface {
 	// which its values reach ListBytesMax. IsLastPage reports whether a page is the last.
 	List(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
 
-	// ListKeys is List without the values, which it does not read. A page shorter than limit is the
-	// last.
+	// ListKeys is like List, but does not read the values. A page shorter than limit is the last.
 	ListKeys(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
 
 	// Apply makes all writes durable and visible at one moment if every condition holds. It returns
-	// the new ETags in the order of batch.Writes (zero for a delete). On success, all records that
-	// its conditions saw are durable, even if the batch writes nothing. This also holds for a store
+	// the new ETags in the order of batch.Writes (zero for a delete). On success, all records seen
+	// by its conditions are durable, even if the batch writes nothing. This also holds for a store
 	// whose Get and List can show writes that a standby does not have yet.
 	//
 	// If a condition does not hold, Apply changes nothing. It returns a *FailedError with the first
@@ -264,7 +264,7 @@ type Store interface {
 // expired, because their own clocks may differ.
 type Clock interface {
 	// Time returns the time by the store's clock. Compare it with other times of this clock only.
-	// Like any clock it may be set, so a later call may return an earlier time. Errors are the
+	// Like any clock it may be set, so a later call may return an earlier time. It returns the
 	// errors of Store.Get.
 	Time(ctx context.Context) (time.Time, error)
 }
@@ -296,27 +296,27 @@ func Find[T any](store Store) (found T, ok bool) {
 // visible. Changes gives places to changes that have none, so calling Number is optional. It saves
 // readers that work.
 type Numberer interface {
-	// Number gives places to a bounded number of the oldest changes that have none. It does so only
-	// if the first of these changes has waited for at least waited, by the store's clock. It
-	// reports whether more changes may be without a place. Any number of processes may call it at
-	// once: one of them does the work. Errors are the errors of Store.Get. After an error the
-	// effect is unknown, and the caller may call it again.
+	// Number gives places to a bounded number of the oldest changes without one. It does so only if
+	// the first of them has waited for at least the duration waited, by the store's clock. It
+	// reports whether more changes may be without a place. Any number of processes may call it
+	// concurrently: one of them does the work. It returns the errors of Store.Get. After an error
+	// the effect is unknown, and the caller may call it again.
 	Number(ctx context.Context, waited time.Duration) (more bool, err error)
 }
 
 // Expirer is implemented by stores that find expired outcomes without reading other outcomes.
 type Expirer interface {
 	// Expired returns at most limit outcomes (records of TableIdempotency), without their values,
-	// that expire before a time by their Write.Life. The earliest comes first. Errors are the
-	// errors of Store.List.
+	// that expire before a time by their Write.Life, earliest first. It returns the errors of
+	// Store.List.
 	Expired(ctx context.Context, before time.Time, limit int) ([]Record, error)
-	// Undated is Store.List of the outcomes that were written without Write.Life.
+	// Undated is like Store.List, for the outcomes that were written without Write.Life.
 	Undated(ctx context.Context, after string, limit int) ([]Record, error)
 }
 
-// HealthChecker is implemented by stores that can fail for good or lose their server.
+// HealthChecker is implemented by stores that can fail permanently or lose their server.
 type HealthChecker interface {
-	// Healthy returns nil if the store accepts writes, and the reason if not.
+	// Healthy returns nil if the store accepts writes, and otherwise the reason.
 	Healthy(ctx context.Context) error
 }
 
@@ -353,7 +353,7 @@ func FailedCondition(err error) (Condition, bool) {
 	return Condition{}, false
 }
 
-// Check reports ErrBadBatch if b breaks a rule. The rules forbid a key that is written twice or is
+// Check returns ErrBadBatch if b breaks a rule. The rules forbid a key that is written twice or is
 // too long, a value that is too long, and values that are too long in total. They forbid a write of
 // the format record with a version outside FormatFirst to FormatVersion. They forbid Absent on a
 // key that is not put, too many items, an unknown table or condition, and a Change without an ID.
@@ -361,8 +361,8 @@ func FailedCondition(err error) (Condition, bool) {
 // must be UTF-8. Every store calls Check first.
 //
 // In a batch with a Change, each write of a warehouse, namespace, entry or pointer must replace
-// exactly what its writer read. So the batch must require the ETag of Write.Was, or that the record
-// is absent if Was is zero. The versions in the change depend on it (see Version).
+// exactly the version that its writer read. So the batch must require the ETag of Write.Was, or
+// that the record is absent if Was is zero. The versions in the change depend on it (see Version).
 func (b Batch) Check() error {
 	if len(b.Conditions) > BatchItemsMax || len(b.Writes) > BatchItemsMax {
 		return fmt.Errorf("%w: %d conditions and %d writes, at most %d each", ErrBadBatch, len(b.Conditions),
@@ -436,8 +436,8 @@ func (w Write) check() error {
 	return nil
 }
 
-// checkFormat reports ErrBadBatch unless w, a write of the format record, sets a version that this
-// package knows.
+// checkFormat returns ErrBadBatch unless w, a write of the format record, sets a version known to
+// this package.
 func (w Write) checkFormat() error {
 	record := Record{Key: w.Key, ETag: ETag{15: FormatVersion}, Value: w.Value}
 	format, err := Decode[Format](record)
@@ -475,8 +475,8 @@ func (b Batch) NewETags(random io.Reader) ([]ETag, error) {
 	return etags, nil
 }
 
-// Seal returns b with its Change, if there is one, turned into a condition and a write, as a store
-// applies it. etags come from NewETags. The etags, and the replaced records in b's writes, become
+// Seal returns b in the form that stores apply: its Change, if there is one, becomes a condition
+// and a write. etags come from NewETags. The etags, and the replaced records in b's writes, become
 // the versions in the change.
 func (b Batch) Seal(etags []ETag) (Batch, error) {
 	if b.Change == nil {
@@ -487,7 +487,7 @@ func (b Batch) Seal(etags []ETag) (Batch, error) {
 	for i, w := range b.Writes {
 		switch {
 		case w.Key.Table.keepsBefore():
-			version := Version{Key: w.Key, Old: w.Was.ETag, New: etags[i], Before: w.before()}
+			version := Version{Key: w.Key, Old: w.Was.ETag, New: etags[i], Before: w.replaced()}
 			change.Versions = append(change.Versions, version)
 		case w.Key.Table.logged():
 			change.Versions = append(change.Versions, Version{Key: w.Key, Old: b.requiredETag(w.Key), New: etags[i]})
@@ -507,7 +507,7 @@ func (b Batch) Seal(etags []ETag) (Batch, error) {
 	return sealed, nil
 }
 
-// requiredETag returns the version of key that b requires, zero if there is no such condition.
+// requiredETag returns the version of key required by b, or zero if there is no such condition.
 func (b Batch) requiredETag(key Key) ETag {
 	for _, c := range b.Conditions {
 		if c.Kind == CondETagIs && c.Key == key {

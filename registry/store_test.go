@@ -55,7 +55,7 @@ func TestFailedCondition(t *testing.T) {
 	}
 }
 
-// TestBatchCheckAccepts holds what is near to a rule and does not break it; registrytest
+// TestBatchCheckAccepts checks batches that are close to a rule but do not break it. registrytest
 // has the batches that every store refuses.
 func TestBatchCheckAccepts(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestSealWithoutChange(t *testing.T) {
 func TestSeal(t *testing.T) {
 	t.Parallel()
 	pointer, entry, location := registry.PointerKey(someID), registry.EntryKey(otherID, "t"), registry.LocationKey("l")
-	// Room behind the slices shows whether Seal writes there.
+	// Spare capacity in the slices shows whether Seal writes there.
 	conditions := append(make([]registry.Condition, 0, 8), registry.Absent(location), registry.ETagIs(pointer, someETag), registry.ETagIs(entry, someETag))
 	wasPointer := registry.Record{Key: pointer, ETag: someETag, State: registry.StateLive, Value: []byte(`{"metadata-location":"m1","name":"t"}`)}
 	wasEntry := registry.Record{Key: entry, ETag: someETag, State: registry.StateTable, Value: []byte(`{"shard":1}`)}
@@ -132,7 +132,7 @@ func TestSeal(t *testing.T) {
 		{Key: pointer, Old: someETag, New: otherETag, Before: &registry.Before{State: registry.StateLive, Set: []byte(`{"metadata-location":"m1"}`), Gone: []string{"view"}}},
 		{Key: entry, Old: someETag, Before: &registry.Before{State: registry.StateTable, Set: []byte(`{"shard":1}`)}},
 	}
-	want.Items = []registry.Item{{Kind: registry.ItemTable, ID: someID, MetadataLocation: "m2"}} // Before has the other location
+	want.Items = []registry.Item{{Kind: registry.ItemTable, ID: someID, MetadataLocation: "m2"}} // Before has the previous location
 	if !reflect.DeepEqual(*sealed.Change, want) {
 		t.Errorf("change is %+v, want %+v", *sealed.Change, want)
 	}
@@ -159,8 +159,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestSealOfDeletedPointer: the item of a pointer that a change deletes is stored with the location
-// that the pointer had. A node of version 0.1.0 reads it there, and not in Before.
+// TestSealOfDeletedPointer: the item of a pointer that a change deletes is stored with the
+// pointer's last location. A node of version 0.1.0 reads it there, and not in Before.
 func TestSealOfDeletedPointer(t *testing.T) {
 	t.Parallel()
 	key := registry.PointerKey(someID)
@@ -180,7 +180,7 @@ func TestSealOfDeletedPointer(t *testing.T) {
 	}
 }
 
-// What a record says of another change, or one whose key is no id, is not gone by.
+// A record that contains another change, or whose key is not an ID, is not trusted.
 func TestPlacedChange(t *testing.T) {
 	t.Parallel()
 	mine, err := registry.Change{ID: someID, Operation: "commit"}.Encode()

@@ -1,7 +1,7 @@
 package registry
 
-// StoreID is the value of the record StoreIDKey: the id by which files in a storage name this
-// store, so that other stores recognise them.
+// StoreID is the value of the record StoreIDKey: the ID of this store. Files in a storage contain
+// it, so that other stores recognise them as foreign.
 type StoreID struct {
 	Unknown
 	ID ID `json:"id"`

@@ -9,8 +9,8 @@ import (
 )
 
 // Summary describes one version of a table or view. It comes from the version's metadata document,
-// so a list of tables need not read documents, and maintenance is planned from it. A number that
-// the document does not have is -1, and a text is then empty.
+// so a list of tables need not read documents, and maintenance is planned from it. If a number is
+// missing in the document, it is -1, and a missing text is empty.
 type Summary struct {
 	Format    int64 `json:"format"` // format version
 	Snapshots int64 `json:"snapshots"`
@@ -36,11 +36,11 @@ type Summary struct {
 	Comment string `json:"comment,omitempty"` // 120 bytes at most
 }
 
-// Last is what a record has about the change that wrote its present version. So an object shows who
-// changed it last, and the change before is in that change's Before.
+// Last describes the change that wrote the present version of a record. So an object shows who
+// changed it last, and that change's Before leads to the previous change.
 //
-// A node of version 0.1.0 does not know Last. When it changes the record, it keeps the Last of the
-// version before. So For is a hash of what that node would change. If it differs, Last is ignored:
+// A node of version 0.1.0 does not know Last. When it changes the record, it keeps the old Last. So
+// For is a hash of all members that such a node could change. If the hash differs, Last is ignored:
 // see LastIn.
 type Last struct {
 	For     uint64   `json:"for"`
@@ -49,11 +49,11 @@ type Last struct {
 	Summary *Summary `json:"summary,omitempty"` // describes the present version of a table or view
 }
 
-// IsZero reports whether the record does not have the change that wrote it.
+// IsZero reports whether the change that wrote the record is unknown.
 func (l Last) IsZero() bool { return l.Change.IsZero() }
 
-// in returns l, or zero if its record has another hash than l is for.
-func (l Last) in(hash uint64) Last {
+// matching returns l, or zero if the record's hash differs from l.For.
+func (l Last) matching(hash uint64) Last {
 	if l.For != hash {
 		return Last{}
 	}
@@ -93,29 +93,29 @@ func sorted(properties map[string]string) []string {
 	return texts
 }
 
-// LastIn returns the Last of p, whose record has this state. It is zero if it is not known.
-func (p Pointer) LastIn(state State) Last { return p.Last.in(p.hash(state)) }
+// LastIn returns the Last of p, or zero if it is unknown. state is the state of p's record.
+func (p Pointer) LastIn(state State) Last { return p.Last.matching(p.hash(state)) }
 
-// LastIn returns the Last of n, whose record has this state. It is zero if it is not known.
-func (n Namespace) LastIn(state State) Last { return n.Last.in(n.hash(state)) }
+// LastIn returns the Last of n, or zero if it is unknown. state is the state of n's record.
+func (n Namespace) LastIn(state State) Last { return n.Last.matching(n.hash(state)) }
 
-// LastIn returns the Last of w, whose record has this state. It is zero if it is not known.
-func (w Warehouse) LastIn(state State) Last { return w.Last.in(w.hash(state)) }
+// LastIn returns the Last of w, or zero if it is unknown. state is the state of w's record.
+func (w Warehouse) LastIn(state State) Last { return w.Last.matching(w.hash(state)) }
 
-// Written returns the Last of p, which change writes in this state. All other members of p have
-// their new values. summary describes the version of p.
+// Written returns the Last for p, which is written by change with this state. All other members of
+// p must have their new values. summary describes the version of p.
 func (p Pointer) Written(state State, change Change, summary *Summary) Last {
 	return Last{For: p.hash(state), Change: change.ID, By: change.Principal, Summary: summary}
 }
 
-// Written returns the Last of n, which change writes in this state. All other members of n have
-// their new values.
+// Written returns the Last for n, which is written by change with this state. All other members of
+// n must have their new values.
 func (n Namespace) Written(state State, change Change) Last {
 	return Last{For: n.hash(state), Change: change.ID, By: change.Principal}
 }
 
-// Written returns the Last of w, which change writes in this state. All other members of w have
-// their new values.
+// Written returns the Last for w, which is written by change with this state. All other members of
+// w must have their new values.
 func (w Warehouse) Written(state State, change Change) Last {
 	return Last{For: w.hash(state), Change: change.ID, By: change.Principal}
 }

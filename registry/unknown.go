@@ -34,19 +34,19 @@ func (u *Unknown) keep(rest *unknown) { u.rest = rest }
 
 // unknown holds the unknown members of one object, and of the objects within it.
 type unknown struct {
-	members []byte // as they were written, each after a comma
+	members []byte // as written, each preceded by a comma
 	within  []within
 }
 
 // within holds the unknown members of an object in a known member.
 type within struct {
 	name string // empty in a list
-	at   int    // in a list, its index when it was read
+	at   int    // in a list, its index when read
 	like []byte // in a list: the encoded object without its unknown members; nil if it is not an object
 	*unknown
 }
 
-// Members are the names of the members of an object, and of the objects within it. It never
+// Members holds the names of the members of an object, and of the objects within it. It never
 // changes.
 type Members struct {
 	names  []string
@@ -160,7 +160,8 @@ func eachPart(value []byte, visit func(part) error) error {
 	return nil
 }
 
-// anchor notes by what the objects in lists can be found again. value is Encode's result without u.
+// anchor records data by which the objects in lists can be found again. value is Encode's result
+// without u.
 func (u *unknown) anchor(value []byte) error {
 	return eachPart(value, func(p part) error {
 		for i := range u.within {

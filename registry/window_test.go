@@ -7,7 +7,8 @@ import (
 	"moorage/registry"
 )
 
-// A key of a drop says which pointer was dropped and when. No other key passes for one.
+// A key of a drop contains the pointer and the time of the drop. No other key can be mistaken for
+// one.
 func TestWindowKey(t *testing.T) {
 	t.Parallel()
 	id, dropped := registry.ID{0: 0xa1}, time.Unix(0x6943a1f0, 5)
@@ -32,7 +33,7 @@ func TestWindowKey(t *testing.T) {
 	}
 }
 
-// The end of a list of drops leaves out those of later seconds, and no others.
+// The end of a list of drops excludes exactly the drops of later seconds.
 func TestWindowEnd(t *testing.T) {
 	t.Parallel()
 	last := time.Unix(0x6943a1ff, 5)

@@ -1,6 +1,6 @@
-// Package activity remembers what this node did: rates and latencies of commits and loads, the
-// tables with the most of them, and commits that were refused. Everything is in memory, within
-// bounds, and gone when the process ends. Together it takes up to 4 MB.
+// Package activity remembers what this node did: the rates and latencies of commits and loads, the
+// busiest tables, and the commits that were refused. Everything is in memory, takes up to 4 MB in
+// all, and is gone when the process ends.
 //
 // It is pure: it does no I/O, and has no clock.
 package activity
@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// LoadsPerSample is how many loads one measured load stands for.
+	// One in LoadsPerSample loads is measured.
 	LoadsPerSample = 16
-	// MinutesKept is how many samples of one minute are kept.
+	// MinutesKept is the number of one-minute samples that are kept.
 	MinutesKept = 60
-	// rateSeconds is the time over which a rate is the mean.
+	// Rates are averages over rateSeconds.
 	rateSeconds = 10
-	// secondsKept is more than rateSeconds, by the present second and one that is late.
+	// secondsKept adds the current second, and one for late arrivals, to rateSeconds.
 	secondsKept = rateSeconds + 2
 )
 
-// Activity is what one node remembers. It is safe for concurrent use.
+// Activity is the memory of one node. It is safe for concurrent use.
 type Activity struct {
 	since time.Time
 	loads atomic.Uint64 // all loads
 
 	mu sync.Mutex // guards the fields below; leaf
-	// seconds is a ring by the time in seconds.
+	// seconds is a ring buffer. The counts of Unix second t are at index t % secondsKept.
 	seconds [secondsKept]second
-	minute  minute   // the present one
-	minutes []Minute // the whole ones before, the oldest first; at most MinutesKept
+	minute  minute   // the current minute
+	minutes []Minute // the completed minutes, oldest first; at most MinutesKept
 	tables  tables
 
 	refused refusals
@@ -48,34 +48,34 @@ func New(now time.Time) *Activity {
 // Since returns when a began to remember.
 func (a *Activity) Since() time.Time { return a.since }
 
-// second has the counts of one second.
+// second holds the counts of one second.
 type second struct {
 	at                        int64 // since 1970
 	commits, conflicts, loads uint32
 }
 
-// minute has the counts and the latencies of one minute that is not over.
+// minute holds the counts and latencies of the minute that is not over yet.
 type minute struct {
-	at                        int64 // minutes since 1970
+	at                        int64 // Unix time in minutes
 	commits, conflicts, loads uint64
 	commitTimes, loadTimes    latencies
 }
 
-// Minute has the numbers of one minute. A latency is zero if there was none.
+// Minute holds the numbers of one completed minute. A latency is zero if nothing was measured.
 type Minute struct {
 	At                        time.Time
 	Commits, Conflicts, Loads uint64
 	CommitP99, LoadP99        time.Duration
 }
 
-// Table is a table or view in commits and loads.
+// Table identifies the table or view of a commit or load.
 type Table struct {
 	ID    registry.ID
 	Ident moorage.Identifier
 }
 
 // Committed counts a commit that succeeded. by is the caller. took is how long the commit took, and
-// waited is the part of it that it waited for other commits.
+// waited is how much of that was spent waiting for other commits.
 func (a *Activity) Committed(now time.Time, of Table, by string, took, waited time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,7 +86,7 @@ func (a *Activity) Committed(now time.Time, of Table, by string, took, waited ti
 	a.tables.commit(now, of, by, waited)
 }
 
-// Conflicted counts a commit that was refused because of another one.
+// Conflicted counts a commit that was refused because of another commit.
 func (a *Activity) Conflicted(now time.Time, of Table) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,8 +119,8 @@ func (a *Activity) secondLocked(now time.Time) *second {
 	return s
 }
 
-// minuteLocked returns the counts of the present minute; mu must be held. A clock that goes back
-// goes on in the same minute.
+// minuteLocked returns the counts of the present minute; mu must be held. If the clock goes back,
+// counting continues in the same minute.
 func (a *Activity) minuteLocked(now time.Time) *minute {
 	at := now.Unix() / 60
 	if at <= a.minute.at {
@@ -139,17 +139,18 @@ func (a *Activity) minuteLocked(now time.Time) *minute {
 	return &a.minute
 }
 
-// Top is what a node does now. Rates are per second, over the last ten.
+// Top describes the present activity of a node. Rates are per second, averaged over the last ten
+// seconds.
 type Top struct {
 	Since                     time.Time
 	Commits, Conflicts, Loads float64
-	CommitP99, LoadP99        time.Duration // of this minute and the one before; zero without any
-	Tables                    []BusyTable   // the busiest first
-	Minutes                   []Minute      // whole minutes in which there was something, the oldest first
+	CommitP99, LoadP99        time.Duration // of this minute and the previous one; zero if nothing was measured
+	Tables                    []BusyTable   // busiest first
+	Minutes                   []Minute      // completed minutes with any activity, oldest first
 }
 
-// BusyTable is a table with many commits or loads. Its rates are per second, over about half a
-// minute. They are too low if it has become busy only now.
+// BusyTable is a table with many commits or loads. Its rates are per second, averaged over about
+// half a minute. They are too low for a table that has just become busy.
 type BusyTable struct {
 	Table
 	Commits, Conflicts, Loads float64
@@ -157,7 +158,7 @@ type BusyTable struct {
 	LastBy                    string // the caller of the last commit
 }
 
-// Top returns what the node does now, with at most count tables.
+// Top returns the present activity of the node, with at most count tables.
 func (a *Activity) Top(now time.Time, count int) Top {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -85,7 +85,7 @@ func TestBusiestTables(t *testing.T) {
 	for i := range 200_000 {
 		of := table(100 + random.IntN(10_000))
 		if i%4 == 0 {
-			of = table(random.IntN(20)) // 1.25 % of all commits each, and the bound is 1/128
+			of = table(random.IntN(20)) // each has 1.25 % of all commits; the bound is 1/128
 		}
 		a.Committed(start, of, "ann", 0, 0)
 	}
@@ -119,7 +119,7 @@ func refusal(of activity.Table, at time.Time, reason string) activity.Refusal {
 	return activity.Refusal{At: at, Of: of, Caller: "ann", Kind: moorage.KindCommitFailed, Reason: reason}
 }
 
-// Refusals are kept up to 64 of a table, 20,000 in all, a day, and 3.5 MiB.
+// Refusals are kept for a day: at most 64 of a table, 20,000 in all, and 3.5 MiB.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	everything := func(*activity.Refusal) bool { return true }
@@ -154,7 +154,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// BenchmarkCommitted is what a commit costs: tables are as in practice, a few of them busy.
+// BenchmarkCommitted measures the cost of counting a commit. As in practice, a few tables are busy.
 func BenchmarkCommitted(b *testing.B) {
 	a := activity.New(start)
 	random := rand.New(rand.NewPCG(1, 1))
@@ -170,7 +170,7 @@ func BenchmarkCommitted(b *testing.B) {
 	}
 }
 
-// BenchmarkColdTables is a commit to a table that no commit was on before.
+// BenchmarkColdTables measures a commit to a table without earlier commits.
 func BenchmarkColdTables(b *testing.B) {
 	a := activity.New(start)
 	tables := make([]activity.Table, 4096)
@@ -184,7 +184,7 @@ func BenchmarkColdTables(b *testing.B) {
 	}
 }
 
-// BenchmarkLoads is what a load costs: one of sixteen is measured.
+// BenchmarkLoads measures the cost of counting a load. One in sixteen loads is timed.
 func BenchmarkLoads(b *testing.B) {
 	a := activity.New(start)
 	of := table(1)

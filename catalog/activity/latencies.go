@@ -10,12 +10,12 @@ const (
 	// is twice as wide.
 	latencyUnit  = 16 * time.Microsecond
 	latencyParts = 4
-	// latencyBuckets go up to about a minute, which is longer than a commit may take.
+	// The buckets cover durations up to about a minute, which is longer than the limit of a commit.
 	latencyBuckets = latencyParts * 21
 )
 
-// latencies is a histogram of durations, whose buckets are at most a quarter wider than their lower
-// bound.
+// latencies is a histogram of durations. The upper bound of a bucket is at most a quarter above its
+// lower bound.
 type latencies [latencyBuckets]uint32
 
 func (l *latencies) add(took time.Duration) { l[bucketOf(took)]++ }
@@ -37,8 +37,8 @@ func boundOf(bucket int) time.Duration {
 	return latencyUnit * time.Duration(within+1) << group
 }
 
-// percentile returns the upper bound of the bucket with the duration below which percent of all
-// are. It is zero if there are none.
+// percentile returns the upper bound of the bucket that contains the percentile called percent. It
+// returns zero if l is empty.
 func (l *latencies) percentile(percent uint64) time.Duration {
 	all := uint64(0)
 	for _, n := range l {

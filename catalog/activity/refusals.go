@@ -13,10 +13,11 @@ import (
 
 // Bounds of the refused commits.
 const (
-	// RefusalsOfOneMax is how many a table can have, and RefusalsMax all tables together.
+	// RefusalsOfOneMax is the maximum number of refusals kept for one table, and RefusalsMax the
+	// maximum for all tables together.
 	RefusalsOfOneMax = 64
 	RefusalsMax      = 20_000
-	// RefusalsKept is how long they are kept.
+	// RefusalsKept is how long a refusal is kept.
 	RefusalsKept = 24 * time.Hour
 
 	refusalsBytesMax = 7 << 19 // 3.5 MiB
@@ -35,12 +36,12 @@ type Refusal struct {
 	RequestID string
 	Kind      moorage.Kind
 	Reason    string
-	// Ref, Expected and Found are the requirement on a branch or tag that did not hold. A nil
-	// snapshot means that there must be, or is, no such ref. Ref is empty for other reasons.
+	// Ref is the branch or tag with a failed requirement; empty for other reasons. Expected is the
+	// snapshot that the commit required, and nil means that the ref must not exist. Found is the
+	// actual snapshot, and nil means that the ref does not exist.
 	Ref             string
 	Expected, Found *int64
-	// By, LastAt and Change are the last commit of the table before the refusal, as far as it is
-	// known.
+	// By, LastAt and Change describe the table's last commit before the refusal, as far as known.
 	By     string
 	LastAt time.Time
 	Change registry.ID
@@ -49,8 +50,8 @@ type Refusal struct {
 // refusals keeps the last refusals. It is safe for concurrent use.
 type refusals struct {
 	mu    sync.Mutex                      // guards the fields below; leaf
-	all   *list.List                      // of *Refusal, the oldest first
-	of    map[registry.ID][]*list.Element // of each table, the oldest first
+	all   *list.List                      // of *Refusal, oldest first
+	of    map[registry.ID][]*list.Element // of each table, oldest first
 	bytes int
 }
 
@@ -68,7 +69,7 @@ func (r *Refusal) bytesOf() int {
 	return n
 }
 
-// Refused keeps a refusal. Its texts are cut, and copied.
+// Refused records a refusal. It copies the texts of r, and truncates long ones.
 func (a *Activity) Refused(r Refusal) {
 	for text, bytesMax := range map[*string]int{
 		&r.Caller: nameBytesMax, &r.Client: nameBytesMax, &r.RequestID: nameBytesMax, &r.Reason: reasonBytesMax,
@@ -115,7 +116,7 @@ func (k *refusals) removeLocked(oldest *list.Element) {
 	}
 }
 
-// RefusalsOf returns the refusals of a table or view, the newest first.
+// RefusalsOf returns the refusals of a table or view, newest first.
 func (a *Activity) RefusalsOf(id registry.ID, now time.Time) []Refusal {
 	k := &a.refused
 	k.mu.Lock()
@@ -128,7 +129,7 @@ func (a *Activity) RefusalsOf(id registry.ID, now time.Time) []Refusal {
 	return found
 }
 
-// RefusalsWithin returns at most limit refusals for which isWanted returns true, the newest first.
+// RefusalsWithin returns at most limit refusals for which isWanted returns true, newest first.
 func (a *Activity) RefusalsWithin(now time.Time, limit int, isWanted func(*Refusal) bool) []Refusal {
 	k := &a.refused
 	k.mu.Lock()

@@ -10,36 +10,36 @@ import (
 )
 
 const (
-	// tablesMax is how many tables are counted at a time.
+	// tablesMax is the maximum number of tables that are counted at a time.
 	tablesMax = 128
 	// windowSeconds is the length of one of the two windows over which tables are counted.
 	windowSeconds = 30
-	// commitWeight is the weight of a commit against that of a measured load.
+	// commitWeight is the weight of a commit. A measured load has weight 1.
 	commitWeight = 16
-	// missesPerPlace is how many commits and loads of tables that are not counted it takes until
-	// one of these tables gets a place: to find a place costs more than to count.
+	// After missesPerPlace commits and loads of tables without a place, one of these tables gets a
+	// place. It does not get one at once, because finding a place costs more than counting.
 	missesPerPlace = 7
 	waitBuckets    = 20
 )
 
-// tables counts the commits and loads of the busiest tables. A table that is not counted takes the
-// place of the one with the lowest weight, and inherits that weight. So a table whose weight is
-// well above the sum of all by tablesMax is soon counted. Source: Metwally, Agrawal, El Abbadi,
+// tables counts the commits and loads of the busiest tables. A new table takes the place of the
+// table with the lowest weight, and inherits that weight. So a table is soon counted if its weight
+// is well above the total weight divided by tablesMax. Source: Metwally, Agrawal, El Abbadi,
 // "Efficient Computation of Frequent and Top-k Elements in Data Streams" (space-saving).
 type tables struct {
 	at      map[registry.ID]int // index in the arrays
 	weights [tablesMax]uint32
 	of      [tablesMax]counted
-	others  counted // of the tables that have no place
+	others  counted // the tables without a place
 	misses  int
 	count   int
 	window  int64 // number of the present window
 }
 
-// counted has the counts of one table.
+// counted holds the counts of one table.
 type counted struct {
 	Table
-	now, before tableCounts // of the present window, and of the one before
+	now, before tableCounts // of the present window, and of the previous one
 	waits       [waitBuckets]uint16
 	lastBy      string
 }
@@ -96,7 +96,7 @@ func (t *tables) place(id registry.ID) int {
 	return at
 }
 
-// turn begins a new window. The weights of the windows before count half.
+// turn begins a new window. It halves the weights from earlier windows.
 func (t *tables) turn(window int64) {
 	isNext := window == t.window+1
 	t.window = window
@@ -113,12 +113,12 @@ func (t *tables) turn(window int64) {
 	}
 }
 
-// busiest returns at most count tables, those with the most commits and loads first.
+// busiest returns at most count tables, busiest first.
 func (t *tables) busiest(now time.Time, count int) []BusyTable {
 	if window := now.Unix() / windowSeconds; window > t.window {
 		t.turn(window)
 	}
-	// The part of the window before that is within the last windowSeconds.
+	// The part of the previous window that lies within the last windowSeconds.
 	part := 1 - float64(now.Unix()%windowSeconds)/windowSeconds
 	rate := func(now, before uint32) float64 { return (float64(now) + float64(before)*part) / windowSeconds }
 	var all []BusyTable
@@ -141,8 +141,8 @@ func (t *tables) busiest(now time.Time, count int) []BusyTable {
 	return all[:min(count, len(all))]
 }
 
-// waitP99 returns the upper bound of the time that 99 of 100 commits waited. It is zero if that is
-// below a millisecond.
+// waitP99 returns a bound on how long 99 of 100 commits waited. It is zero if the bound is below a
+// millisecond.
 func (c *counted) waitP99() time.Duration {
 	all := 0
 	for _, n := range c.waits {

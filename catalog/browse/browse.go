@@ -1,6 +1,7 @@
-// Package browse has the verbs for looking at objects: what a name is, what is in a container,
-// which names have some words, and in what state a table is. It reads records, and metadata
-// documents and manifests only of single objects. It changes nothing.
+// Package browse has the verbs for looking at objects. They describe one object, list a container,
+// search names for words, and judge the state of a table. A list or search reads only records;
+// metadata documents and manifests are read for one object at a time. Package browse changes
+// nothing.
 package browse
 
 import (
@@ -27,15 +28,15 @@ type Config struct {
 	Documents *documents.Documents
 	// Guard decides about requests. If it is nil, every caller sees everything.
 	Guard *gate.Guard
-	// Activity is what this node remembers of commits.
+	// Activity holds this node's memory of recent commits.
 	Activity *activity.Activity
-	// Store is the store of the ledger, for reading the order of changes.
+	// Store is the store under the ledger. It gives access to the order of changes.
 	Store  registry.Store
 	Now    func() time.Time
 	Random io.Reader
 }
 
-// Browse has the verbs for looking at objects, for one caller: see As. It is safe for concurrent
+// Browse has the verbs for looking at objects, as one caller: see As. It is safe for concurrent
 // use.
 //
 // Errors of all verbs: the errors for missing and hidden objects; KindForbidden; KindUnavailable.
@@ -44,7 +45,7 @@ type Browse struct {
 	caller moorage.Caller
 }
 
-// parts holds what all Browses from one call of New share.
+// parts holds the parts shared by all Browses from one call of New.
 type parts struct {
 	ledger    *ledger.Ledger
 	directory *directory.Directory
@@ -55,7 +56,7 @@ type parts struct {
 	activity  *activity.Activity
 	names     *names
 	counts    *counts
-	deep      chan struct{} // has room for the deep looks that run
+	deep      chan struct{} // a semaphore: each deep look in progress holds one element
 }
 
 // New returns a Browse over the parts of config. It has no caller yet: see As.
@@ -67,30 +68,30 @@ func New(config Config) *Browse {
 	}}
 }
 
-// As returns the verbs for caller.
+// As returns the verbs, as caller.
 func (b *Browse) As(caller moorage.Caller) *Browse { return &Browse{b.parts, caller} }
 
 // Row is an object in a list.
 type Row struct {
 	Kind  access.Kind
-	Ident moorage.Identifier // of a warehouse or namespace without a name
+	Ident moorage.Identifier // without Name for a warehouse or namespace
 	// Details are nil if the caller sees the object, but may not describe it. They are also nil if
 	// the record of the object cannot be read.
 	Details *Details
 }
 
-// Details are the parts of a Row that only a caller with access.Describe gets.
+// Details are the parts of a Row that require access.Describe.
 type Details struct {
 	ID       registry.ID
 	UUID     string // of a table or view
-	Creator  string // empty if it is not known
+	Creator  string // empty if unknown
 	Labelled bool
 	// Protected means that the object, or a container of it, is protected from drops.
 	Protected bool
 	// Mirror names the catalog that a mirror follows. It is empty for other objects.
 	Mirror string
-	// Last is the change that wrote the present version, with the summary of a table or view. It is
-	// zero if it is not known.
+	// Last is the change that wrote the present version. For a table or view, it includes the
+	// summary. It is zero if unknown.
 	Last registry.Last
 }
 
@@ -106,23 +107,23 @@ func detailsOf(pointer registry.Pointer) *Details {
 // Column is a field of a table or view.
 type Column = metadata.Column
 
-// Object is one object, with everything that the catalog knows of it.
+// Object is one object, with everything that the catalog knows about it.
 type Object struct {
 	Row
-	Owner      string // empty if it has none
+	Owner      string // empty if the object has no owner
 	Properties map[string]string
 	Location   string
-	// The fields below are set for a table or view only.
+	// The fields below are set only for a table or view.
 	MetadataLocation string
 	Columns          []Column
 	Labels           registry.Labels
 }
 
-// Object returns the object that a path of names leads to in a warehouse: the warehouse itself, a
-// namespace, a table or a view. A table or view wins over a namespace of the same name. The caller
-// needs access.Describe on it.
+// Object returns the object at a path of names in a warehouse: the warehouse itself, a namespace, a
+// table or a view. A table or view wins over a namespace of the same name. The caller needs
+// access.Describe on the object.
 //
-// Errors: KindNotFound if the caller sees nothing of that name.
+// Errors: KindNotFound if no object of that name is visible to the caller.
 func (b *Browse) Object(ctx context.Context, warehouse string, path []string) (Object, error) {
 	const op = "browse.Object"
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: path}
@@ -144,7 +145,7 @@ func (b *Browse) Object(ctx context.Context, warehouse string, path []string) (O
 	return found, moorage.Annotate(op, ident.String(), err)
 }
 
-// named returns the table or view called ident. there is false if the caller sees none.
+// named returns the table or view called ident. If none is visible to the caller, there is false.
 func (b *Browse) named(ctx context.Context, ident moorage.Identifier) (object Object, there bool, err error) {
 	if ident.Validate() != nil {
 		return object, false, nil
@@ -155,7 +156,7 @@ func (b *Browse) named(ctx context.Context, ident moorage.Identifier) (object Ob
 	case moorage.KindOf(err) == moorage.KindNoSuchNamespace && err != nil, err == nil && !entry.Record.Exists():
 		return object, false, nil
 	case moorage.KindOf(err) == moorage.KindNoSuchWarehouse && err != nil:
-		return object, false, nil // the look for a namespace fails in the same way
+		return object, false, nil // looking up the namespace fails in the same way
 	case err != nil:
 		return object, false, err
 	case entry.Record.State == registry.StateView:
@@ -215,7 +216,7 @@ func (b *Browse) besides(ctx context.Context, pointer registry.Pointer) (
 	}
 	for _, record := range records {
 		switch {
-		case !record.Exists(): // it was removed since
+		case !record.Exists(): // it was removed in the meantime
 		case record.Key.Table == registry.TableLabel:
 			// Labels that cannot be read are left out, as in loads: they hide no table.
 			labels, _ = ledger.Decode[registry.Labels](record)

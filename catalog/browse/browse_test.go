@@ -33,13 +33,13 @@ var stores storetest.Stores
 
 func TestMain(m *testing.M) { stores.Main(m) }
 
-// world is a catalog, with the names that must be in it.
+// world is a catalog, and the names that it should contain.
 type world struct {
 	*catalog.Catalog
 	t     *testing.T
 	ctx   context.Context
 	files storage.Store
-	kinds map[string]access.Kind // by name, with slashes: the warehouse first
+	kinds map[string]access.Kind // by path with slashes, such as "w/ns/t"
 }
 
 func newWorld(t *testing.T, store registry.Store) *world {
@@ -121,8 +121,8 @@ func (w *world) all(of browse.Listing, size int) (rows []browse.Row) {
 	return nil
 }
 
-// wantList fails the test unless a list has exactly the objects that it should, once each, and
-// those in a namespace after it.
+// wantList fails the test unless a list has exactly the right objects, once each. A namespace must
+// come before the objects in it.
 func (w *world) wantList(of browse.Listing, size int) {
 	w.t.Helper()
 	within := strings.Join(append([]string{of.Warehouse}, of.Namespace...), "/") + "/"
@@ -153,7 +153,7 @@ func (w *world) wantList(of browse.Listing, size int) {
 	}
 }
 
-// wantFound fails the test unless a search finds exactly the objects that it should.
+// wantFound fails the test unless a search finds exactly the right objects.
 func (w *world) wantFound(words, warehouse string, kinds ...access.Kind) {
 	w.t.Helper()
 	var want []string
@@ -180,7 +180,8 @@ func (w *world) wantFound(words, warehouse string, kinds ...access.Kind) {
 	}
 }
 
-// Lists and searches have what there is, after each of many changes, on every store.
+// After each of many changes, lists and searches have exactly the objects that exist. This holds on
+// every store.
 func TestListsAndSearches(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -233,7 +234,7 @@ func TestListsAndSearches(t *testing.T) {
 		look()
 		testkit.Must(t, w.DropTable(w.ctx, identOf("w/new/orders"), catalog.DropOptions{Purge: true}))
 		testkit.Must(t, w.DropNamespace(w.ctx, "w", moorage.Namespace{"new"}))
-		w.namespace("w/new") // another one
+		w.namespace("w/new") // another namespace
 		w.view("w/new/orders")
 		w.kinds["w/new/orders"] = access.View
 		look()
@@ -251,7 +252,8 @@ func (w *world) search(asked browse.Search) (rows []browse.Row, more bool, err e
 	}
 }
 
-// wantStats fails the test unless the stats of the warehouse w are a count of what must be there.
+// wantStats fails the test unless the stats of the warehouse "w" count the objects that it should
+// contain.
 func (w *world) wantStats() {
 	w.t.Helper()
 	stats, err := w.Browse().Stats(w.ctx, "w", 0)
@@ -267,7 +269,8 @@ func (w *world) wantStats() {
 	}
 }
 
-// An object is everything that the catalog knows of it. A table wins over a namespace of its name.
+// An Object has everything that the catalog knows about it. A table wins over a namespace of its
+// name.
 func TestObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, memoryregistry.New(rand.Reader))
@@ -312,7 +315,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// A token belongs to its list. What is no token is refused.
+// A token is valid only for its list. Any other text is refused.
 func TestTokensOfLists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, memoryregistry.New(rand.Reader))

@@ -15,7 +15,7 @@ import (
 	"moorage/testkit"
 )
 
-// endingStore ends the request that reads entries, if end is set.
+// endingStore cancels the request when it reads entries, if end is set.
 type endingStore struct {
 	registry.Store
 	end atomic.Pointer[context.CancelFunc]
@@ -29,7 +29,7 @@ func (s *endingStore) Get(ctx context.Context, keys ...registry.Key) ([]registry
 	return s.Store.Get(ctx, keys...)
 }
 
-// A search that ends while it reads what has changed does not lose the changes for others.
+// If a search ends while it reads the latest changes, later searches still get these changes.
 func TestSearchThatEnds(t *testing.T) {
 	t.Parallel()
 	store := &endingStore{Store: memoryregistry.New(rand.Reader)}

@@ -16,13 +16,13 @@ import (
 	"moorage/storage"
 )
 
-// The limits of Health. Each finding names its limit.
+// The limits of Health. Each finding states its limit.
 const (
-	// filesMin is how many files or manifests there must be before their mean size is judged.
+	// filesMin is the minimum number of files or manifests for a judgement of their mean size.
 	filesMin = 50
-	// A mean size of files below these parts of the target size is SeverityWarn or SeverityBad.
+	// A mean file size below these fractions of the target size is SeverityWarn or SeverityBad.
 	smallPartWarn, smallPartBad = 0.25, 0.05
-	// Parts of the rows that are deleted.
+	// Fractions of the rows that are deleted.
 	deletedPartWarn, deletedPartBad = 0.05, 0.20
 
 	snapshotsMax     = 1000
@@ -31,8 +31,8 @@ const (
 	manifestBytesMin = 512 << 10
 	// smallFileBytes is the size below which a data file counts as small.
 	smallFileBytes = 32_000_000
-	// targetBytesDefault is the size of files that engines write if the table has no property for
-	// it. Source: Java TableProperties.
+	// targetBytesDefault is the target file size of engines if the table has no property for it.
+	// Source: Java TableProperties.
 	targetBytesDefault = 512 << 20
 	propTargetBytes    = "write.target-file-size-bytes"
 )
@@ -47,7 +47,7 @@ const (
 	SeverityBad  Severity = "bad"
 )
 
-// Remedy is what an operator can do about a finding.
+// Remedy is an operator's possible action about a finding.
 type Remedy int
 
 // The remedies.
@@ -55,19 +55,19 @@ const (
 	RemedyNone       Remedy = iota
 	RemedyCompact           // compaction of the table's files
 	RemedyExpire            // expiry of snapshots
-	RemedyManifests         // writing the manifests again
-	RemedyPartitions        // a partition spec with fewer values
-	RemedyRollback          // going back to a version whose files are there
-	RemedyLocation          // allowing the warehouse the location of the files
+	RemedyManifests         // rewriting the manifests
+	RemedyPartitions        // a coarser partition spec
+	RemedyRollback          // going back to a version whose files exist
+	RemedyLocation          // allowing the location of the files in the warehouse
 )
 
-// Symptom is what Health found about one aspect of a table.
+// Symptom is a finding of Health about one aspect of a table.
 type Symptom struct {
 	Severity Severity
 	What     string // the aspect, such as "small files"
 	Fact     string
-	Limit    string // from which on the fact is worse than SeverityOK; empty without a limit
-	Remedy   Remedy // RemedyNone if the fact is SeverityOK
+	Limit    string // the limit of SeverityOK; empty if there is none
+	Remedy   Remedy // RemedyNone if the severity is SeverityOK
 }
 
 // Health is the state of a table.
@@ -80,8 +80,8 @@ type Health struct {
 
 // Health judges the files, snapshots and manifests of a table. It reads the table's document, and
 // the manifest list of the current snapshot. If deep is true it also reads the manifests, within
-// bounds: see Shape. Files outside the claims of the table are not read, because they may belong to
-// a table that the caller may not see. The caller needs access.Describe on the table.
+// bounds: see Shape. Files outside the table's claimed locations are not read, because they may
+// belong to a table that is hidden from the caller. The caller needs access.Describe on the table.
 //
 // Errors: KindNoSuchTable; KindTooManyRequests if other deep looks take up all the room.
 func (b *Browse) Health(ctx context.Context, ident moorage.Identifier, deep bool) (Health, error) {
@@ -104,7 +104,7 @@ func (b *Browse) health(ctx context.Context, ident moorage.Identifier, deep bool
 	}
 	f, err := b.factsOf(ctx, found, document, deep)
 	if errors.Is(err, storage.ErrNotFound) {
-		// The files of a snapshot are deleted after another version has become current.
+		// The files of a snapshot are deleted only after another version has become current.
 		now, newer, err := b.tableFor(ctx, gate.LoadHealth, asked, ident)
 		if err != nil {
 			return health, err
@@ -124,7 +124,7 @@ func (b *Browse) health(ctx context.Context, ident moorage.Identifier, deep bool
 	}, nil
 }
 
-// tableFor returns a table with its present document, for a caller that may use v on it.
+// tableFor returns a table with its present document, if the caller may use v on the table.
 func (b *Browse) tableFor(ctx context.Context, v gate.Verb, asked access.Privileges, ident moorage.Identifier) (
 	found *directory.Found, document *metadata.Document, err error) {
 	err = b.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
@@ -140,22 +140,22 @@ func (b *Browse) tableFor(ctx context.Context, v gate.Verb, asked access.Privile
 	return found, document, err
 }
 
-// facts are what Health judges. A number that is not known is metadata.Unsaid.
+// facts are the input of Health's judgement. An unknown number is metadata.Unsaid.
 type facts struct {
 	targetBytes        int64
 	files, bytes       int64 // of the data files
 	rows, deletedRows  int64
 	snapshots          int64
-	snapshotsSpan      time.Duration // from the first to the last one
+	snapshotsSpan      time.Duration // from the first snapshot to the last
 	metadataBytes      int64
 	manifests          int64
 	manifestBytes      int64
-	outside, encrypted int64 // lists and manifests that are not read
-	unreadable         error // why the list, or a manifest, cannot be read; nil if they can
+	outside, encrypted int64 // the numbers of lists and manifests that are not read for this reason
+	unreadable         error // why the list or a manifest cannot be read; nil if all can be read
 	shape              *Shape
 }
 
-// documentFacts returns the facts that are in the document of a table.
+// documentFacts returns the facts found in a table's document.
 func documentFacts(document *metadata.Document) facts {
 	summary := document.Summary()
 	f := facts{
@@ -183,7 +183,7 @@ func documentFacts(document *metadata.Document) facts {
 	return f
 }
 
-// judge returns what the facts mean.
+// judge returns the symptoms shown by the facts.
 func (f *facts) judge() []Symptom {
 	all := []Symptom{f.judgeFiles(), f.judgeDeletes(), f.judgeSnapshots(), f.judgeMetadata(), f.judgeManifests()}
 	if f.shape != nil && f.shape.Partitions > 1 {
@@ -195,7 +195,7 @@ func (f *facts) judge() []Symptom {
 			Fact: moorage.OneLine(f.unreadable.Error()),
 		}
 		if errors.Is(f.unreadable, storage.ErrOutside) || errors.Is(f.unreadable, storage.ErrLocation) {
-			unreadable.Remedy = RemedyLocation // the files may be there
+			unreadable.Remedy = RemedyLocation // the files may exist
 		}
 		all = append(all, unreadable)
 	}
@@ -232,7 +232,7 @@ func (f *facts) judgeFiles() Symptom {
 	return s
 }
 
-// judgeMean sets the severity for a number of files with a size in all.
+// judgeMean sets the severity for a number of files with the total size bytes.
 func (s *Symptom) judgeMean(files, bytes, target int64) {
 	if files < filesMin {
 		return
@@ -294,7 +294,7 @@ func (f *facts) judgeMetadata() Symptom {
 	return s
 }
 
-// judgeManifests judges how many manifests a reader of the table reads, and their mean size.
+// judgeManifests judges the number of manifests that a reader must read, and their mean size.
 func (f *facts) judgeManifests() Symptom {
 	s := Symptom{
 		Severity: SeverityOK, What: "manifests",
@@ -317,7 +317,7 @@ func (f *facts) judgeManifests() Symptom {
 	return s
 }
 
-// judgeCrowded judges the mean size of the files of single partitions.
+// judgeCrowded judges the mean file size in each partition.
 func (f *facts) judgeCrowded() Symptom {
 	s := Symptom{
 		Severity: SeverityOK, What: "crowded partitions",
@@ -340,8 +340,8 @@ func (f *facts) judgeCrowded() Symptom {
 	return s
 }
 
-// judgeLone judges how many partitions have one small file: their partition spec has too many
-// values.
+// judgeLone judges how many partitions have only one small file. If many do, the partition spec is
+// too fine.
 func (f *facts) judgeLone() Symptom {
 	s := Symptom{
 		Severity: SeverityOK, What: "partitions with one file",
@@ -357,7 +357,7 @@ func (f *facts) judgeLone() Symptom {
 
 func percent(part float64) int { return int(math.Round(part * 100)) }
 
-// spanText returns a span of time in its largest unit.
+// spanText formats a duration in its largest unit.
 func spanText(span time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

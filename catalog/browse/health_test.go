@@ -23,7 +23,7 @@ import (
 	"moorage/testkit"
 )
 
-// judged is a table whose health is asked for. Its column d splits it by month.
+// judged is the table under test. It is partitioned by month of the column d.
 type judged struct {
 	*world
 	ident    moorage.Identifier
@@ -31,7 +31,7 @@ type judged struct {
 	schema   []byte
 	spec     []byte
 	snapshot int64
-	madeMS   int64  // when the table was made
+	madeMS   int64  // when the table was created
 	list     []byte // of the last snapshot
 }
 
@@ -58,7 +58,7 @@ func newJudged(t *testing.T, properties map[string]string) *judged {
 	return j
 }
 
-// dataFiles returns count data files of bytes each, in the month with a number.
+// dataFiles returns count data files of the given size, in the partition of a month.
 func dataFiles(count int, bytes int64, month int32) (files []manifests.AuthoredFile) {
 	for i := range count {
 		files = append(files, manifests.AuthoredFile{
@@ -76,7 +76,7 @@ func deleteFiles(rows int64) []manifests.AuthoredFile {
 	}}
 }
 
-// add commits a snapshot with files. Its summary has the totals.
+// add commits a snapshot with files. The snapshot's summary has the totals.
 func (j *judged) add(totals map[string]int64, files ...manifests.AuthoredFile) {
 	j.t.Helper()
 	authored := manifests.Authored{
@@ -139,7 +139,8 @@ func (j *judged) health(deep bool) browse.Health {
 	return health
 }
 
-// want fails the test unless a symptom has a severity, a remedy, and a fact with the words.
+// want fails the test unless the symptom called what has this severity, this remedy, and a fact
+// that contains words.
 func (j *judged) want(deep bool, what string, severity browse.Severity, remedy browse.Remedy, words string) {
 	j.t.Helper()
 	health := j.health(deep)
@@ -159,7 +160,7 @@ func totals(files, bytes, rows int64) map[string]int64 {
 	return map[string]int64{"total-data-files": files, "total-files-size": bytes, "total-records": rows}
 }
 
-// TestHealth produces each symptom, and the same aspect without it.
+// TestHealth produces each symptom, and a healthy table for comparison.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	const target = 512 << 20
@@ -285,7 +286,7 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// listOf returns a list of count manifests in a folder, each with that many bytes.
+// listOf returns a list of count manifests in a folder. Each has bytesOfOne bytes.
 func (j *judged) listOf(count int, bytesOfOne int64, folder string) []byte {
 	j.t.Helper()
 	var files []iceberg.ManifestFile
@@ -299,7 +300,7 @@ func (j *judged) listOf(count int, bytesOfOne int64, folder string) []byte {
 	return body.Bytes()
 }
 
-// A deep look has the sizes of files, and the worst partitions first.
+// A deep look returns the sizes of files, and the partitions with the worst first.
 func TestHealthShape(t *testing.T) {
 	t.Parallel()
 	j := newJudged(t, nil)
@@ -349,7 +350,7 @@ func TestHealthShape(t *testing.T) {
 	}
 }
 
-// A table that the caller may not describe has no health. A view has none either.
+// Health is refused for a table that the caller may not describe, and for a view.
 func TestHealthOfOthers(t *testing.T) {
 	t.Parallel()
 	j := newJudged(t, nil)

@@ -13,7 +13,7 @@ import (
 	"moorage/registry"
 )
 
-// index has the names of all namespaces, tables and views. It is not safe for concurrent use.
+// index holds the names of all namespaces, tables and views. It is not safe for concurrent use.
 type index struct {
 	spaces map[string]*space // by spaceKey
 }
@@ -24,9 +24,10 @@ type space struct {
 	namespace moorage.Namespace
 	id        registry.ID
 	path      string // folded
-	count     int    // of the names in it
-	// text has the names one after the other: a mark, the folded name, and if the name differs from
-	// that, markName and the name. Marks are no part of UTF-8, so no name contains one.
+	count     int    // the number of names in it
+	// text holds the names, one after another. Each is a mark and the folded name. If folding
+	// changed the name, markName and the original name follow. No name contains a mark, because the
+	// marks are not valid UTF-8.
 	text []byte
 }
 
@@ -43,7 +44,7 @@ func spaceKey(warehouse string, namespace moorage.Namespace) string {
 	return warehouse + "\x00" + strings.Join(namespace, moorage.LevelSeparator)
 }
 
-// fold returns text without the difference between capital and small letters.
+// fold returns text in lower case. Two texts that differ only in case have the same folded form.
 func fold(text string) string { return strings.ToLower(text) }
 
 // put adds a namespace, or changes its id. A namespace with another id has no names yet.
@@ -64,7 +65,7 @@ func (x *index) remove(warehouse string, namespace moorage.Namespace) {
 	delete(x.spaces, spaceKey(warehouse, namespace))
 }
 
-// size returns how many names x has.
+// size returns the number of names in x.
 func (x *index) size() int {
 	size := len(x.spaces)
 	for _, s := range x.spaces {
@@ -73,7 +74,7 @@ func (x *index) size() int {
 	return size
 }
 
-// append adds a name that s does not have yet.
+// append adds a name that is not in s yet.
 func (s *space) append(name string, view bool) {
 	mark, folded := byte(markTable), fold(name)
 	if view {
@@ -86,7 +87,7 @@ func (s *space) append(name string, view bool) {
 	}
 }
 
-// set makes s have a name as a table or view, or not have it.
+// set adds a name to s as a table or view, or removes it.
 func (s *space) set(name string, there, view bool) {
 	for _, mark := range []byte{markTable, markView} {
 		if at, end := s.find(mark, name); at >= 0 {
@@ -99,7 +100,7 @@ func (s *space) set(name string, there, view bool) {
 	}
 }
 
-// find returns the place of a name in the text of s, or -1.
+// find returns the position of a name in the text of s, or -1.
 func (s *space) find(mark byte, name string) (at, end int) {
 	wanted := append([]byte{mark}, fold(name)...)
 	for from := 0; ; {
@@ -147,15 +148,15 @@ func (s *space) name(at, end int) string {
 	return string(text)
 }
 
-// query is what a search asks an index.
+// query describes a search of an index.
 type query struct {
 	text      string        // folded
-	words     []string      // each once
+	words     []string      // without duplicates
 	warehouse string        // empty for all
 	kinds     []access.Kind // empty for all
 }
 
-// queryOf returns the query for a text of words.
+// queryOf returns the query for the words in text.
 func queryOf(text string) query {
 	all := strings.Fields(fold(text))
 	q := query{text: strings.Join(all, " ")}
@@ -170,19 +171,19 @@ func queryOf(text string) query {
 
 func (q query) has(kind access.Kind) bool { return len(q.kinds) == 0 || slices.Contains(q.kinds, kind) }
 
-// How well a name answers a query, the best first.
+// Grades of how well a name matches a query, best first.
 const (
-	isEqual  = iota // the text of the query is the name, with its namespace or without it
+	isEqual  = iota // the text of the query equals the name, with or without its namespace
 	isPrefix        // the name begins with the first word
 	isStart         // each word begins a word of the name or its namespace
-	isWithin        // the words are somewhere in the name or its namespace
+	isWithin        // each word is somewhere in the name or its namespace
 )
 
-// hit is a name that a search found.
+// hit is an object found by a search. The name is empty for the namespace itself.
 type hit struct {
 	in   *space
 	kind access.Kind
-	name string // of a table or view
+	name string // of a table or view, or empty
 
 	grade, length int
 	sort          string
@@ -197,19 +198,20 @@ func compareHits(a, b hit) int {
 type best struct {
 	keep  int
 	hits  []hit
-	worst *hit   // hits that come after it are not among the best
-	more  bool   // a hit was left out
-	full  []byte // the last name that was looked at, with its namespace; its memory is used again
+	worst *hit   // hits that sort after it are not among the best
+	more  bool   // at least one hit was left out
+	full  []byte // the full name that was looked at last; the buffer is reused
 }
 
-// excludes reports whether a hit of this grade and length comes after all of the best.
+// excludes reports whether a hit of this grade and length sorts after all of the best.
 func (b *best) excludes(grade, length int) bool {
 	return b.worst != nil && (grade > b.worst.grade || grade == b.worst.grade && length > b.worst.length)
 }
 
-// excludesLong reports whether a name comes after all of the best, and one was left out before. It
-// goes by the lengths alone of the folded name and of the name with its namespace: a name that is
-// not equal to the query is a prefix at best. Most hits of a common word end here.
+// excludesLong reports whether a name would sort after all of the best, given that some hit was
+// already left out. It looks only at the lengths of the folded name and of the full name. If they
+// rule out an exact match, isPrefix is the best possible grade. For a common word, this rules out
+// most hits.
 func (b *best) excludesLong(q query, name, full int) bool {
 	return b.more && name != len(q.text) && full != len(q.text) && b.excludes(isPrefix, full)
 }
@@ -224,7 +226,7 @@ func (b *best) add(h hit) {
 	}
 }
 
-// cut sorts the hits, and keeps only the best.
+// cut sorts the hits and keeps only the best.
 func (b *best) cut() {
 	slices.SortFunc(b.hits, compareHits)
 	if len(b.hits) > b.keep {
@@ -233,7 +235,8 @@ func (b *best) cut() {
 	}
 }
 
-// find returns the best hits of a query, at most keep of them. more means that there are others.
+// find returns the best hits of a query, at most keep of them. more is true if there are further
+// hits.
 func (x *index) find(q query, keep int) (hits []hit, more bool) {
 	found := &best{keep: keep}
 	for _, s := range x.spaces {
@@ -245,7 +248,7 @@ func (x *index) find(q query, keep int) (hits []hit, more bool) {
 	return found.hits, found.more
 }
 
-// search adds the hits in s: the namespace itself, and names in it.
+// search adds the hits in s: the namespace itself, and the names in it.
 func (s *space) search(q query, found *best) {
 	missing := make([]string, 0, len(q.words))
 	for _, word := range q.words {
@@ -264,22 +267,23 @@ func (s *space) search(q query, found *best) {
 		return
 	}
 	probe := s.probeOf(missing)
-	for at := s.next(0, probe); at >= 0; {
+	for at := s.findProbe(0, probe); at >= 0; {
 		end := s.end(at)
 		s.consider(q, missing, at, end, found)
 		if end == len(s.text) {
 			return
 		}
-		at = s.next(end, probe)
+		at = s.findProbe(end, probe)
 	}
 }
 
-// probeSample is how many bytes of the names in a namespace tell which word is rare in it.
+// probeSample is how many bytes of a namespace's names are sampled to find the rarest word.
 const probeSample = 2048
 
-// probeOf returns a text that each name has which has the words: the one that is rarest among the
-// first names in s, or of several the longest. A word with a dot can begin in the namespace, but
-// its last part is in the name.
+// probeOf returns a text that occurs in every name that matches words: the last part of one of the
+// words. It chooses the one that is rarest among the first names in s, and the longest if several
+// are equally rare. A word with a dot can begin in the namespace, but its last part must be in the
+// name.
 func (s *space) probeOf(words []string) (probe string) {
 	sample, rarest := s.text[:min(len(s.text), probeSample)], -1
 	for _, word := range words {
@@ -295,9 +299,9 @@ func (s *space) probeOf(words []string) (probe string) {
 	return probe
 }
 
-// next returns the mark of the first name, from the mark at from on, whose text has the probe. It
+// findProbe returns the mark of the first name that contains probe, starting at offset from. It
 // returns -1 if there is none.
-func (s *space) next(from int, probe string) int {
+func (s *space) findProbe(from int, probe string) int {
 	if probe == "" {
 		if from < len(s.text) {
 			return from
@@ -315,7 +319,8 @@ func (s *space) next(from int, probe string) int {
 	return at
 }
 
-// consider adds the name between a mark and its end, if it has the words that its namespace lacks.
+// consider adds the name between a mark and its end if it contains the missing words, which its
+// namespace does not contain.
 func (s *space) consider(q query, missing []string, at, end int, found *best) {
 	kind := access.Table
 	if s.text[at] == markView {
@@ -355,8 +360,8 @@ func spans(path string, name []byte, word string) bool {
 	return false
 }
 
-// grade returns how well an object answers q, which has all its words. full is its folded name with
-// the namespace, and name without it.
+// grade returns how well an object matches q. The object must contain all words of q. full is the
+// folded name with its namespace; name is the folded name alone.
 func (q query) grade(full, name []byte) int {
 	switch {
 	case q.text == string(name) || q.text == string(full):
@@ -377,7 +382,8 @@ func hasPrefix(text []byte, prefix string) bool {
 	return len(text) >= len(prefix) && string(text[:len(prefix)]) == prefix
 }
 
-// beginsWord reports whether a word begins a word of text: it is not within letters or digits.
+// beginsWord reports whether word occurs at the beginning of a word of text, so not directly after
+// a letter or digit.
 func beginsWord(text []byte, word string) bool {
 	for from := 0; ; {
 		found := bytes.Index(text[from:], []byte(word))

@@ -36,7 +36,7 @@ func namesOf(hits []hit) (names []string) {
 	return names
 }
 
-// A search finds names with all words, in the order of how well they answer.
+// A search finds the names that contain all words, best matches first.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	x := indexOf("sales.orders", "sales.Orders_Daily", "archive.sales.reorders", "archive.orders_daily_2025", "sales.über",
@@ -53,7 +53,7 @@ func TestFind(t *testing.T) {
 	} {
 		hits, more := x.find(queryOf(query), 100)
 		got := namesOf(hits)
-		if query == "es.ord" || query == "orders" || query == "sales.orders" { // two are equal when folded
+		if query == "es.ord" || query == "orders" || query == "sales.orders" { // two equal folded names
 			slices.Sort(got[:2])
 			slices.Sort(want[:2])
 		}
@@ -76,7 +76,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Random names that come, go and change their kind are found as a list of them would find them.
+// Random names are added, removed, and changed from table to view. The index finds the same names
+// as a scan of a plain list.
 func TestFindIsThatOfAList(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

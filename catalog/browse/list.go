@@ -16,10 +16,10 @@ import (
 
 // Bounds of one page of a list.
 const (
-	// listsMax bounds the calls of Ledger.List of a recursive list.
+	// listsMax bounds the calls of Ledger.List that a recursive list makes for one page.
 	listsMax = 64
-	// lookedAtMin and lookedAtTimes bound the records that a page looks at, for a caller that does
-	// not see all objects: lookedAtTimes for each row, and at least lookedAtMin.
+	// If some objects are hidden from the caller, a page looks at up to lookedAtTimes records for
+	// each row, but always at up to lookedAtMin records.
 	lookedAtMin, lookedAtTimes = 1000, 10
 )
 
@@ -27,7 +27,7 @@ const (
 type Listing struct {
 	Warehouse string
 	Namespace moorage.Namespace // empty for the whole warehouse
-	Recursive bool              // also the objects in namespaces below Namespace
+	Recursive bool              // include the objects in namespaces below Namespace
 	Kinds     []access.Kind     // empty for all kinds
 	Prefix    string            // of the last name
 }
@@ -39,10 +39,11 @@ func (l Listing) has(kind access.Kind) bool {
 // hasEntries reports whether l lists tables or views.
 func (l Listing) hasEntries() bool { return l.has(access.Table) || l.has(access.View) }
 
-// Objects returns a page of the objects in a namespace or warehouse that the caller sees. In each
-// container come first the namespaces, then the tables and views, each by name. In a recursive list
-// the objects in a namespace follow it. A page can be short, or empty, and not the last. next is
-// the After of the next page, empty if this is the last one.
+// Objects returns a page of the objects in a namespace or warehouse that are visible to the caller.
+// In each container, namespaces come first, then tables and views; both are in order of name. In a
+// recursive list, a namespace is followed by the objects in it. A page can be short or empty
+// without being the last. To get the next page, pass next as page.After. next is empty on the last
+// page.
 func (b *Browse) Objects(ctx context.Context, of Listing, page moorage.Page) (rows []Row, next string, err error) {
 	on := moorage.Identifier{Warehouse: of.Warehouse, Namespace: of.Namespace}
 	rows, next, err = b.objects(ctx, on, of, page)
@@ -74,9 +75,10 @@ func (b *Browse) objects(ctx context.Context, on moorage.Identifier, of Listing,
 
 // position is the place in a list after which a page begins. It is the JSON of a token.
 type position struct {
-	Levels []string `json:"l,omitempty"` // the container, below the one that is listed
-	// Entries means that the position is after the entry After. Otherwise it is after the namespace
-	// After and all objects in it. An empty After is before all of them.
+	Levels []string `json:"l,omitempty"` // the path of the container, relative to the listed one
+	// If Entries is true, the position is after the table or view called After. Otherwise it is
+	// after the namespace called After and all objects in it. If After is empty, the position is
+	// before all tables and views, or before all namespaces.
 	Entries bool   `json:"e,omitempty"`
 	After   string `json:"a,omitempty"`
 }
@@ -96,13 +98,13 @@ type walk struct {
 	next          *position              // where the page ended; nil at the end of the list
 }
 
-// planOf identifies the objects of a kind in a container.
+// planOf identifies the objects of one kind in a container.
 type planOf struct {
 	container registry.ID
 	kind      access.Kind
 }
 
-// candidate is an object that belongs on a page, as far as its name shows.
+// candidate is an object that belongs on a page, judged by its name.
 type candidate struct {
 	row     Row
 	path    []access.Object // the object and its containers
@@ -115,8 +117,8 @@ type candidate struct {
 type container struct {
 	id    registry.ID
 	ident moorage.Identifier
-	above []access.Object // the container and those around it
-	// isProtected means that the container, or one around it, is protected.
+	above []access.Object // the container and its parents
+	// isProtected is true if the container or one of its parents is protected.
 	isProtected bool
 }
 
@@ -166,8 +168,8 @@ func (w *walk) end(at position) error {
 	return errFull
 }
 
-// visit adds the objects in a container to the page, from a position on. levels are the names from
-// the container that is listed to this one. from is nil for all objects.
+// visit adds the objects in a container to the page, starting at the position from; nil means the
+// beginning. levels is the path from the listed container to this one.
 func (w *walk) visit(ctx context.Context, warehouse registry.ID, in container, levels []string, from *position) error {
 	after := ""
 	switch {
@@ -190,8 +192,8 @@ func (w *walk) visit(ctx context.Context, warehouse registry.ID, in container, l
 	return w.entries(ctx, in, levels, "")
 }
 
-// visitAgain goes on in the namespace in which the page before ended, if it still exists and the
-// caller still sees it.
+// visitAgain continues in the namespace where the previous page ended, if that namespace still
+// exists and is still visible to the caller.
 func (w *walk) visitAgain(ctx context.Context, warehouse registry.ID, in container, levels []string,
 	from *position) error {
 	name := from.Levels[len(levels)]
@@ -206,8 +208,8 @@ func (w *walk) visitAgain(ctx context.Context, warehouse registry.ID, in contain
 	return w.visit(ctx, warehouse, child, append(slices.Clone(levels), name), from)
 }
 
-// childOf returns the namespace of a record in a container. If the record cannot be read, the
-// result has no id.
+// childOf returns the namespace with this name and record in a container. If the record cannot be
+// read, the result has no id.
 func childOf(in container, name string, record registry.Record) (child container, readable bool) {
 	namespace, err := registry.DecodePart[registry.Namespace](record)
 	object := access.Object{ID: access.ID(namespace.ID), Kind: access.Namespace, Creator: namespace.Creator}
@@ -219,8 +221,8 @@ func childOf(in container, name string, record registry.Record) (child container
 	}, err == nil
 }
 
-// sees reports whether the caller sees an object in a container that it sees. It completes the
-// object.
+// sees reports whether an object in a visible container is visible to the caller. It also fills in
+// the object's remaining fields.
 func (w *walk) sees(in container, object *access.Object) bool {
 	if w.who == nil {
 		return true
@@ -235,8 +237,8 @@ func (w *walk) sees(in container, object *access.Object) bool {
 	return plan == access.ListAll || plan != access.ListNone && w.who.SeenIn(*object)
 }
 
-// scan calls do with the records of table that begin with prefix, after the record of the name
-// after. end returns the position after a name, at which a full page ends.
+// scan calls do for each record of table whose ID begins with prefix, starting behind the record of
+// the name in after. end returns the position behind a name; a full page ends there.
 func (w *walk) scan(ctx context.Context, table registry.Table, prefix, names, after string,
 	end func(name string) position, do func(name string, record registry.Record) error) error {
 	if after != "" {
@@ -267,8 +269,8 @@ func (w *walk) scan(ctx context.Context, table registry.Table, prefix, names, af
 	}
 }
 
-// namespaces adds the namespaces in a container, after the one called after, and in a recursive
-// list the objects in them.
+// namespaces adds the namespaces in a container, and in a recursive list the objects in them. It
+// starts behind the namespace whose name is after.
 func (w *walk) namespaces(ctx context.Context, warehouse registry.ID, in container, levels []string,
 	after string) error {
 	prefix, names := registry.NamespacePrefix(warehouse, in.id), w.of.Prefix
@@ -302,7 +304,7 @@ func (w *walk) namespaces(ctx context.Context, warehouse registry.ID, in contain
 	return w.scan(ctx, registry.TableNamespace, prefix, names, after, end, visit)
 }
 
-// entries adds the tables and views in a namespace, after the one called after.
+// entries adds the tables and views in a namespace. It starts behind the one whose name is after.
 func (w *walk) entries(ctx context.Context, in container, levels []string, after string) error {
 	if len(in.ident.Namespace) == 0 || !w.of.hasEntries() {
 		return nil
@@ -310,7 +312,7 @@ func (w *walk) entries(ctx context.Context, in container, levels []string, after
 	end := func(name string) position { return position{Levels: levels, Entries: true, After: name} }
 	return w.scan(ctx, registry.TableEntry, registry.EntryPrefix(in.id), w.of.Prefix, after, end,
 		func(name string, record registry.Record) error {
-			entry, _ := registry.DecodePart[registry.Entry](record) // without a pointer if it cannot be read
+			entry, _ := registry.DecodePart[registry.Entry](record) // has no pointer if the record is damaged
 			kind := access.Table
 			if record.State == registry.StateView {
 				kind = access.View
@@ -331,8 +333,8 @@ func (w *walk) entries(ctx context.Context, in container, levels []string, after
 }
 
 // complete returns the rows of candidates, with the details that the caller may see. It reads all
-// pointers at once, and leaves out tables and views that have left their name since it was read. A
-// row has no details if its pointer cannot be read.
+// pointers at once, and leaves out tables and views that were renamed or dropped since their names
+// were read. A row has no details if its pointer cannot be read.
 func (p *parts) complete(ctx context.Context, who *access.Who, found []candidate) ([]Row, error) {
 	var keys []registry.Key
 	for _, c := range found {
@@ -395,8 +397,8 @@ func (b *Browse) openPosition(ctx context.Context, list, token string) (*positio
 	return &at, nil
 }
 
-// openMark is the prefix of a position that is not encrypted. An encrypted one has it by chance, in
-// one case of 2^40, and is then refused.
+// openMark is the prefix of a token that is not encrypted. An encrypted token begins with it by
+// chance in one of 2^40 cases, and is then refused.
 const openMark = gate.SealedMark + "list:"
 
 // sealPosition returns the token of a position.

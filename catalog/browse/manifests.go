@@ -16,11 +16,12 @@ import (
 
 // Bounds of Manifests. Clients write manifests, and many callers may ask.
 const (
-	// manifestsShown is how many manifests of a snapshot an answer has.
+	// manifestsShown is the maximum number of manifests in an answer.
 	manifestsShown = 1000
-	// filesShown is how many files of a manifest an answer has.
+	// filesShown is the maximum number of files in an answer.
 	filesShown = 200
-	// boundsShown is how many columns a file has bounds of, and boundBytesMax the longest bound.
+	// boundsShown is the maximum number of columns with bounds per file. boundBytesMax is the
+	// maximum length of a bound.
 	boundsShown, boundBytesMax = 30, 100
 	// manifestsTime bounds reading a list and a manifest.
 	manifestsTime = 20 * time.Second
@@ -30,17 +31,17 @@ const (
 type ManifestsRequest struct {
 	// Snapshot is the id of the snapshot; nil means the head of main.
 	Snapshot *int64
-	// Manifest is the number of the manifest whose files are wanted, from 0. nil: none.
+	// Manifest is the index of the manifest whose files are wanted. If nil, no files are wanted.
 	Manifest *int
 }
 
-// ManifestList has the manifests of a snapshot.
+// ManifestList lists the manifests of a snapshot.
 type ManifestList struct {
 	Snapshot  int64 // 0 if the table has none
 	Manifests []Manifest
-	More      bool // there are more than these
-	// Files are the first files of the manifest in the request, if it has one. FilesMore means that
-	// the manifest has further files.
+	More      bool // there are further manifests
+	// Files are the first files of the manifest in the request, if the request names one. FilesMore
+	// means that the manifest has further files.
 	Files     []ManifestFile
 	FilesMore bool
 }
@@ -48,9 +49,9 @@ type ManifestList struct {
 // Manifest is a manifest in a list. A count is nil if the list lacks it.
 type Manifest struct {
 	Path                     string
-	Deletes                  bool // it has delete files
+	Deletes                  bool // the manifest lists delete files
 	Bytes                    int64
-	Added, Existing, Removed *int64 // files with each status
+	Added, Existing, Removed *int64 // the number of files with each status
 }
 
 // ManifestFile is a file in a manifest.
@@ -61,11 +62,10 @@ type ManifestFile struct {
 	Format      string // as written
 	Rows, Bytes int64
 	Partition   string
-	Bounds      []ColumnBounds // of the first columns that have some
+	Bounds      []ColumnBounds // of the first columns that have bounds
 }
 
-// ColumnBounds are the bounds of a column in one file, as people read them. A bound that is not
-// known is nil.
+// ColumnBounds are the bounds of a column in one file, as readable text. An unknown bound is nil.
 type ColumnBounds struct {
 	ID           int
 	Path         string // empty if the schema of the snapshot lacks the column
@@ -124,8 +124,8 @@ func (b *Browse) manifestsOf(ctx context.Context, ident moorage.Identifier, aske
 	return list, err
 }
 
-// read reads the manifest list of a snapshot. It returns the manifest with a number, unless that is
-// nil.
+// read reads the manifest list of a snapshot. It returns the manifest at index number, unless
+// number is nil.
 func (l *ManifestList) read(ctx context.Context, found *directory.Found, of *metadata.Snapshot, number *int) (
 	at *manifests.Listed, err error) {
 	add := func(listed manifests.Listed) {
@@ -176,7 +176,7 @@ func (l *ManifestList) read(ctx context.Context, found *directory.Found, of *met
 	return at, err
 }
 
-// errOutside means that a file is not in a location of the table.
+// errOutside means that a file lies outside the locations of the table.
 var errOutside = errors.New("it is outside the locations of the table")
 
 // describe reads the first files of a manifest.
@@ -214,7 +214,8 @@ func (l *ManifestList) describe(ctx context.Context, found *directory.Found, at 
 	return err
 }
 
-// boundsOf returns the bounds of the first columns of a file. paths has the columns of the schema.
+// boundsOf returns the bounds of the first columns of a file. paths maps field IDs to the columns
+// of the schema.
 func boundsOf(file manifests.DescribedFile, scan metadata.Scan, paths map[int]string) (all []ColumnBounds) {
 	at := make(map[int]int, boundsShown)
 	set := func(bound manifests.Bound, target func(*ColumnBounds) **string) {
@@ -242,7 +243,7 @@ func boundsOf(file manifests.DescribedFile, scan metadata.Scan, paths map[int]st
 	return all
 }
 
-// knownCount returns a count of a manifest list, or nil if the list lacks it.
+// knownCount returns a count from a manifest list, or nil if the list lacks the count.
 func knownCount(count int32) *int64 {
 	if count == manifests.UnknownCount {
 		return nil
@@ -251,7 +252,7 @@ func knownCount(count int32) *int64 {
 	return &known
 }
 
-// contentWord returns what a file has in it.
+// contentWord returns the word for the content of a file.
 func contentWord(content manifests.Content) string {
 	switch content {
 	case manifests.Deletes:
@@ -262,7 +263,7 @@ func contentWord(content manifests.Content) string {
 	return "data"
 }
 
-// statusWord returns what a manifest did to a file.
+// statusWord returns the word for a status.
 func statusWord(status manifests.Status) string {
 	switch status {
 	case manifests.Added:

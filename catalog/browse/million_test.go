@@ -20,8 +20,8 @@ var (
 	boundsFlag = flag.Bool("bounds", false, "whether TestBrowseMany fails beyond the bounds for a million tables")
 )
 
-// Pages and searches over many tables take little time, and the index little memory. Make target
-// browse-million runs it with a million.
+// Pages and searches over many tables are fast, and the index takes little memory. The make target
+// browse-million runs this test with a million tables.
 func TestBrowseMany(t *testing.T) {
 	stores.Each(t, func(t *testing.T, store registry.Store) {
 		if *boundsFlag && fmt.Sprintf("%T", store) == "*memory.Store" {
@@ -33,7 +33,7 @@ func TestBrowseMany(t *testing.T) {
 		_, _, err := w.search(browse.Search{Words: "orders", Limit: 50})
 		testkit.Must(t, err)
 		made, with := time.Since(began), heapNow()
-		w.Browse().DropIndex() // the caches of the store stay as they are
+		w.Browse().DropIndex() // the store keeps its caches
 		bytes := with - heapNow()
 		_, _, err = w.search(browse.Search{Words: "orders", Limit: 50})
 		testkit.Must(t, err)
@@ -82,7 +82,7 @@ func heapNow() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// percentile returns the time within which a percentage of times lies. It sorts times.
+// percentile returns a percentile of times. It sorts times.
 func percentile(times []time.Duration, percentage int) time.Duration {
 	slices.Sort(times)
 	return times[len(times)*percentage/100].Round(10 * time.Microsecond)

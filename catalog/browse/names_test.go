@@ -15,7 +15,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// slowStore lists keys only after it was let go on.
+// slowStore blocks a list of keys until the test lets it continue.
 type slowStore struct {
 	registry.Store
 	goOn chan struct{}
@@ -32,7 +32,7 @@ func (s *slowStore) ListKeys(ctx context.Context, table registry.Table, prefix, 
 
 func nothing(*index) {}
 
-// The index goes some time after the last search, and not before.
+// The index is dropped some time after the last search, and not earlier.
 func TestIndexGoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestIndexGoes(t *testing.T) {
 	})
 }
 
-// A search waits some seconds for the index, and is then answered that it is being made. The index
-// is made once.
+// A search waits some seconds for the index, and then returns an error because the index is still
+// being made. The index is made only once.
 func TestIndexThatTakesLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestIndexThatTakesLong(t *testing.T) {
 	})
 }
 
-// A search that waits for its turn ends with its context. An index that is made lives as long as
-// one that a search has used.
+// A search that waits for its turn ends with its context. A new index lives as long as one that a
+// search has just used.
 func TestTurnOfTheIndex(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestHitsIn(t *testing.T) {
 	}
 }
 
-// If changes were deleted that the index has not seen, another one is made.
+// If changes that the index has not seen were deleted, a new index is made.
 func TestIndexAfterForgottenChanges(t *testing.T) {
 	t.Parallel()
 	store := memory.New(rand.Reader)

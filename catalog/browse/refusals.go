@@ -13,15 +13,15 @@ import (
 	"moorage/catalog/gate"
 )
 
-// refusalsSlack is how far the clocks of two nodes may differ. Refusals that are older than a
-// namespace, with that slack, may be of an earlier one of the same name.
+// refusalsSlack is the assumed maximum difference between the clocks of two nodes. Refusals older
+// than a namespace, allowing for that slack, may belong to an earlier namespace of the same name.
 const refusalsSlack = time.Minute
 
-// Refusals returns at most limit commits that this node refused, the newest first: of a table or
-// view, or of all that are in a namespace or warehouse. The caller needs access.Describe on it.
-// Reasons of refusals can name what the caller may not see. So the reason of another caller's
-// refusal is there only if the commit conflicted with another one, and if it does not have an
-// earlier name of the object.
+// Refusals returns at most limit commits that this node refused, newest first. It covers one table
+// or view, or all objects in a namespace or warehouse. The caller needs access.Describe on that
+// table, view or container. The reason of a refusal can name objects that are hidden from the
+// caller. So another caller's refusal has its reason only if the commit conflicted with another
+// commit, and only if the reason does not mention an earlier name of the object.
 //
 // Errors: the errors for missing and hidden objects.
 func (b *Browse) Refusals(ctx context.Context, kind access.Kind, ident moorage.Identifier, limit int) (

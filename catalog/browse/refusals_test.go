@@ -20,8 +20,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// The refusals of a container cover all objects in it, from its creation on. A refusal that is not
-// about another commit has its reason for its own caller only.
+// The refusals of a container cover all objects in it, since its creation. If a refusal is not a
+// conflict with another commit, only the refused caller gets the reason.
 func TestRefusalsOfContainers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
@@ -61,7 +61,7 @@ func TestRefusalsOfContainers(t *testing.T) {
 		}
 	}
 	refused(`[{"action":"set-current-schema","schema-id":77}]`)
-	count(access.Warehouse, 0) // as old as the warehouse: they may be of another one of that name
+	count(access.Warehouse, 0) // they may belong to an earlier warehouse "w"
 	now = now.Add(2 * time.Minute)
 	refused(`[{"action":"set-current-schema","schema-id":78}]`)
 	count(access.Warehouse, 3)

@@ -17,40 +17,42 @@ import (
 )
 
 const (
-	// buildPatience is how long a search waits for the index, and buildTimeout bounds how long a
-	// node makes it.
+	// buildPatience is how long a search waits for the index. buildTimeout bounds how long making
+	// the index may take.
 	buildPatience = 5 * time.Second
 	buildTimeout  = 2 * time.Minute
 	// indexLife is how long the index is kept after the last search.
 	indexLife = 10 * time.Minute
-	// changesPage is how many changes are read at once, and changesMax how many a search reads
-	// before it has another index made. touchedMax bounds the names that it reads again.
+	// changesPage is how many changes are read at once. If a search would have to read more than
+	// changesMax changes, or more than touchedMax names, a new index is made.
 	changesPage, changesMax, touchedMax = 1000, 20_000, 5_000
-	// movedBytesMax bounds the bytes of the index that the changes of one search may go through.
+	// movedBytesMax bounds the bytes of the index that one search may move to apply changes.
 	movedBytesMax = 1 << 30
-	// hitsMin and hitsTimes bound the hits that a search looks at: hitsTimes for each row, and at
-	// least hitsMin.
+	// A search looks at up to hitsTimes hits for each row that it may return, but always at up to
+	// hitsMin.
 	hitsMin, hitsTimes = 200, 10
-	// spacesMax bounds the namespaces that a search for fewer rows reads, and wordsMax its words.
+	// spacesMax bounds the namespaces that a search for fewer rows reads. wordsMax bounds the words
+	// of a search.
 	spacesMax, wordsMax = 64, 16
 )
 
 // Search selects objects by their names.
 type Search struct {
-	Words     string        // at most 16; each must be in the name of the object or of a namespace around it
+	Words     string        // at most 16; each must be in the name of the object or of a parent namespace
 	Warehouse string        // empty for all warehouses
 	Kinds     []access.Kind // empty for all kinds
 	Limit     int
 }
 
-// Search returns the objects that the caller sees and whose names have all the words, in any case
-// of letters. Equal names come first, then names that begin with the first word, then names in
-// which each word begins a word, then the others; shorter ones before longer ones. more means that
-// there may be others. For a caller that does not see everything it must not show what is hidden,
-// so it depends only on the rows and on how many names there are.
+// Search returns the objects visible to the caller whose names contain all the words, ignoring
+// case. Equal names come first, then names that begin with the first word, then names in which each
+// word begins a word, then the others. Within each group, shorter names come first. more means that
+// there may be further rows. If some objects are hidden from the caller, more must not reveal them.
+// So it then depends only on the rows and on the number of all names.
 //
 // The first search of a node makes an index of all names, and reads all keys of the store for it.
-// Later searches first read what has changed since. KindUnavailable: the index is being made.
+// Later searches first read the changes since the last search. The error is KindUnavailable while
+// the index is being made.
 func (b *Browse) Search(ctx context.Context, asked Search) (rows []Row, more bool, err error) {
 	rows, more, err = b.search(ctx, asked)
 	return rows, more, moorage.Annotate("browse.Search", asked.Warehouse, err)
@@ -89,7 +91,7 @@ func (b *Browse) search(ctx context.Context, asked Search) (rows []Row, more boo
 		hits, cut = some, true
 	}
 	rows = []Row{}
-	above := make(map[*space][]access.Object) // namespaces that were read, and the containers around them
+	above := make(map[*space][]access.Object) // each namespace that was read, with its parents
 	for len(hits) > 0 && len(rows) < asked.Limit {
 		n := min(len(hits), max(asked.Limit-len(rows), 50))
 		found, err := b.candidates(ctx, who, made, hits[:n], above)
@@ -111,8 +113,8 @@ func (b *Browse) search(ctx context.Context, asked Search) (rows []Row, more boo
 	return rows, more || cut || len(hits) > 0, nil
 }
 
-// hitsIn returns the first hits, for which at most spaces namespaces are read. A caller that sees
-// everything only needs the namespaces that are hits themselves.
+// hitsIn returns the first hits, as many as need at most spaces namespaces to be read. If seesAll
+// is true, only namespaces that are hits themselves are read.
 func hitsIn(hits []hit, spaces int, seesAll bool) []hit {
 	read := make(map[*space]bool)
 	for i, h := range hits {
@@ -127,13 +129,13 @@ func hitsIn(hits []hit, spaces int, seesAll bool) []hit {
 	return hits
 }
 
-// candidates returns the hits that still exist and that the caller sees. above has the namespaces
-// that were read for this search, and candidates adds others.
+// candidates returns the hits that still exist and are visible to the caller. above caches the
+// namespaces that were read for this search, and candidates adds to it.
 func (p *parts) candidates(ctx context.Context, who *access.Who, made map[access.ID]bool, hits []hit,
 	above map[*space][]access.Object) (found []candidate, err error) {
 	keys := make([]registry.Key, len(hits))
 	for i, h := range hits {
-		keys[i] = registry.EntryKey(h.in.id, h.name) // nothing has the name of a namespace's own hit, ""
+		keys[i] = registry.EntryKey(h.in.id, h.name) // no entry has the name ""
 		if h.kind == access.Namespace {
 			keys[i] = registry.PointerKey(registry.ID{})
 		}
@@ -160,7 +162,7 @@ func (p *parts) candidates(ctx context.Context, who *access.Who, made map[access
 		} else {
 			entry, err := registry.DecodePart[registry.Entry](records[i])
 			if err != nil || (records[i].State == registry.StateView) != (h.kind == access.View) {
-				continue // it is gone, or something else has its name
+				continue // the object is gone, or another object has its name now
 			}
 			object := access.Object{ID: access.ID(entry.Pointer), Kind: h.kind, Creator: entry.Creator}
 			c.pointer, c.path = entry.Pointer, append([]access.Object{object}, c.path...)
@@ -172,8 +174,7 @@ func (p *parts) candidates(ctx context.Context, who *access.Who, made map[access
 	return found, nil
 }
 
-// aboveOf returns a namespace and the containers around it. It returns nil if the namespace is
-// gone.
+// aboveOf returns a namespace and its parents. It returns nil if the namespace is gone.
 func (p *parts) aboveOf(ctx context.Context, s *space, made map[access.ID]bool) ([]access.Object, error) {
 	path, err := p.directory.Path(ctx, s.warehouse, s.namespace)
 	switch kind := moorage.KindOf(err); {
@@ -191,14 +192,16 @@ func (p *parts) aboveOf(ctx context.Context, s *space, made map[access.ID]bool) 
 	return above, nil
 }
 
-// names has the index of a node, while there is one. It is safe for concurrent use.
+// names manages the index of a node. The index exists only while it is in use. It is safe for
+// concurrent use.
 type names struct {
 	ledger *ledger.Ledger
-	store  registry.Store // to read the changes of
+	store  registry.Store // for reading changes
 	flight singleflight.Group
 
-	// turn guards the fields below: a goroutine that uses them has put an element in. It does so
-	// during a search, also while it reads from the store, and while the index changes.
+	// turn is a lock that guards the fields below. To take it, a goroutine sends an element. It is
+	// held during a whole search, including the reads from the store, and while the index is
+	// changed.
 	turn     chan struct{}
 	index    *index // nil if there is none
 	position registry.Position
@@ -209,8 +212,8 @@ func newNames(records *ledger.Ledger, store registry.Store) *names {
 	return &names{ledger: records, store: store, turn: make(chan struct{}, 1)}
 }
 
-// use calls do with an index that has all names that existed when use was called. do must not keep
-// it.
+// use calls do with an index that has all names that existed when use was called. do must not
+// retain the index.
 func (n *names) use(ctx context.Context, do func(*index)) error {
 	for {
 		used, err := n.tryUse(ctx, do)
@@ -218,7 +221,7 @@ func (n *names) use(ctx context.Context, do func(*index)) error {
 			return err
 		}
 		made := n.flight.DoChan("", func() (any, error) {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), buildTimeout) // others wait for it too
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), buildTimeout) // others may wait for it
 			defer cancel()
 			return nil, n.make(ctx)
 		})
@@ -239,7 +242,7 @@ func (n *names) use(ctx context.Context, do func(*index)) error {
 	}
 }
 
-// lock waits for the turn. Errors: KindUnavailable if ctx ends before.
+// lock waits for the turn. Errors: KindUnavailable if ctx ends first.
 func (n *names) lock(ctx context.Context) (unlock func(), err error) {
 	select {
 	case n.turn <- struct{}{}:
@@ -249,7 +252,7 @@ func (n *names) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// tryUse calls do with the index, brought up to date. used is false if there is no index.
+// tryUse brings the index up to date, and calls do with it. used is false if there is no index.
 func (n *names) tryUse(ctx context.Context, do func(*index)) (used bool, err error) {
 	unlock, err := n.lock(ctx)
 	if err != nil {
@@ -279,8 +282,8 @@ func (n *names) drop() {
 	<-n.turn
 }
 
-// make makes the index from the keys of the store. Changes that happen meanwhile are read by the
-// search that uses it.
+// make makes the index from the keys of the store. The search that uses the index reads any changes
+// made in the meantime.
 func (n *names) make(ctx context.Context) error {
 	horizon, err := registry.ReadHorizon(ctx, n.store)
 	if err != nil {
@@ -309,7 +312,7 @@ func (n *names) make(ctx context.Context) error {
 
 // read returns an index of all names in the store.
 func (n *names) read(ctx context.Context) (*index, error) {
-	warehouses := make(map[string]string) // names, by the text of the id
+	warehouses := make(map[string]string) // names, by ID in text form
 	err := n.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
 		warehouse, err := registry.DecodePart[registry.Warehouse](record)
 		if err == nil { // moorage doctor shows records that cannot be read
@@ -360,7 +363,7 @@ func (n *names) read(ctx context.Context) (*index, error) {
 	var now *space
 	clip := func() {
 		if now != nil {
-			now.text = bytes.Clone(now.text) // to its exact size
+			now.text = bytes.Clone(now.text) // trims it to its exact size
 		}
 	}
 	add := func(record registry.Record) (bool, error) {
@@ -399,7 +402,7 @@ func (n *names) follow(ctx context.Context) error {
 		}
 		for _, change := range page {
 			if change.Unreadable != nil {
-				return errFarBehind // what it changed is not known
+				return errFarBehind // the change cannot be read, so its effects are unknown
 			}
 			for _, item := range change.Change.Items {
 				note(change.Change, item, touched, spaces)
@@ -425,7 +428,8 @@ func (n *names) follow(ctx context.Context) error {
 	return nil
 }
 
-// note adds the names that a change may have changed. Most changes are commits, which change none.
+// note records the names that a change may have added or removed. Most changes are commits, which
+// do neither.
 func note(change registry.Change, item registry.Item, touched, spaces map[string]moorage.Identifier) {
 	switch gate.Verb(change.Operation) {
 	case gate.Commit, gate.Replace, gate.PutLabels, gate.Protect, gate.Expire, gate.UpdateProperties:
@@ -438,14 +442,15 @@ func note(change registry.Change, item registry.Item, touched, spaces map[string
 			touched[spaceKey(was.Warehouse, was.Namespace)+"\x00"+was.Name] = *was
 		}
 	case registry.ItemNamespace:
-		for depth := range item.Ident.Namespace { // its parents may have been made with it
+		for depth := range item.Ident.Namespace { // its parents may have been created with it
 			ident := moorage.Identifier{Warehouse: item.Ident.Warehouse, Namespace: item.Ident.Namespace[:depth+1]}
 			spaces[spaceKey(ident.Warehouse, ident.Namespace)] = ident
 		}
 	}
 }
 
-// idOf returns the id of a namespace, zero if there is none, or if a record of it cannot be read.
+// idOf returns the ID of a namespace. It is zero if the namespace does not exist, or if one of its
+// records cannot be read.
 func (n *names) idOf(ctx context.Context, ident moorage.Identifier) (id registry.ID, err error) {
 	records, err := n.ledger.Get(ctx, registry.WarehouseKey(ident.Warehouse))
 	if err != nil || !records[0].Exists() {
@@ -470,7 +475,7 @@ func (n *names) idOf(ctx context.Context, ident moorage.Identifier) (id registry
 	return id, nil
 }
 
-// readSpace reads whether a namespace exists.
+// readSpace updates the index with whether a namespace exists.
 func (n *names) readSpace(ctx context.Context, ident moorage.Identifier) error {
 	id, err := n.idOf(ctx, ident)
 	switch {
@@ -484,14 +489,14 @@ func (n *names) readSpace(ctx context.Context, ident moorage.Identifier) error {
 	return nil
 }
 
-// readNames reads what the names of tables and views are now.
+// readNames updates the index with the present state of names of tables and views.
 func (n *names) readNames(ctx context.Context, touched map[string]moorage.Identifier) error {
 	var idents []moorage.Identifier
 	var keys []registry.Key
 	moved := 0
 	for _, ident := range touched {
 		s := n.index.spaces[spaceKey(ident.Warehouse, ident.Namespace)]
-		if s == nil { // it was made before the index, and its change is not read any more; or it is gone
+		if s == nil { // it is gone, or older than the index
 			if err := n.readSpace(ctx, ident); err != nil {
 				return err
 			}

@@ -19,79 +19,79 @@ import (
 
 // Bounds of reading the files of one table. Clients write manifests, and many callers may ask.
 const (
-	// deepFilesMax and deepTime bound what one deep look reads. What was read until then is the
-	// answer.
+	// deepFilesMax and deepTime bound one deep look. A look that reaches a bound returns what it
+	// has read so far.
 	deepFilesMax = 1_000_000
 	deepTime     = 60 * time.Second
-	// deepBytes is the memory of one deep look, which it takes from the room for metadata. Blocks
-	// of a list and a manifest, with their headers, take up to half of it.
+	// deepBytes is the memory of one deep look. It is reserved in the room for metadata. Blocks of
+	// a list and a manifest, with their headers, take up to half of it.
 	deepBytes = 64 << 20
 	// partitionsBytesMax bounds the memory for partitions within deepBytes.
 	partitionsBytesMax = 32 << 20
-	// partitionBytes is the memory for one partition in addition to its name.
+	// partitionBytes is the memory for one partition, not counting its name.
 	partitionBytes = 128
-	// deepAtOnce is how many deep looks a node makes at the same time.
+	// deepAtOnce is the maximum number of concurrent deep looks on a node.
 	deepAtOnce = 2
 	// deepPatience is how long a deep look waits for others.
 	deepPatience = 10 * time.Second
 	// listTime bounds reading the manifest list, in addition to deepTime.
 	listTime = 30 * time.Second
 
-	// worstMax is how many partitions a Shape has.
+	// worstMax is the maximum number of partitions in Shape.Worst.
 	worstMax = 10
 	// partitionNameMax bounds the name of a partition in a Shape.
 	partitionNameMax = 200
 )
 
-// Shape is how the files of the current snapshot of a table are distributed. It has numbers of live
-// files.
+// Shape describes the distribution of the files in a table's current snapshot. It counts live files
+// only.
 type Shape struct {
-	// Stopped is why not all manifests were read; empty if they were. The numbers then count only
-	// the manifests that were read.
+	// Stopped says why some manifests were not read. Then the numbers cover only the other
+	// manifests. Stopped is empty if all were read.
 	Stopped             string
-	Manifests           int64 // that were read
+	Manifests           int64 // the number of manifests that were read
 	Files, Bytes, Rows  int64 // of data files
 	Deletes, DeleteRows int64 // delete files, and the rows in them
 	Small               int64 // data files below 32 MB
-	// Sizes are the data files by size, in ascending order.
+	// Sizes counts the data files by size, in ascending order.
 	Sizes []SizeClass
-	// ByRows are the data files by their rows, and ByFiles the partitions by how many data files
-	// they have, in ascending order. Both are nil without data files.
+	// ByRows counts the data files by their number of rows, and ByFiles counts the partitions by
+	// their number of data files. Both are in ascending order, and nil if there are no data files.
 	ByRows, ByFiles []CountClass
-	// Partitions is how many partitions have data files, and Lone is how many of them have only
-	// one, which is small.
+	// Partitions is the number of partitions with data files. Lone is the number of partitions with
+	// a single data file that is small.
 	Partitions, Lone int
-	// Worst are the partitions with the most small files, at most ten, the worst first.
+	// Worst lists the partitions with the most small files, at most ten, worst first.
 	Worst []PartitionShape
 }
 
-// SizeClass has the data files whose size is below Below, and not below the class before. Below is
-// 0 in the last class, which has no bound.
+// SizeClass counts the data files in one range of sizes. The range ends below Below bytes, and
+// begins at the Below of the previous class. Below is 0 in the last class, which has no upper
+// bound.
 type SizeClass struct{ Below, Files, Bytes int64 }
 
-// CountClass has how many things have fewer than Below of something, and not fewer than the Below
-// of the class before. Below is 0 in the last class, which has no bound.
+// CountClass counts the items in one range of numbers. The range ends below Below, and begins at
+// the Below of the previous class. Below is 0 in the last class, which has no upper bound.
 type CountClass struct{ Below, Count int64 }
 
-// PartitionShape has the numbers of one partition. Its name is as in the folders of engines, such
-// as "departed_month=2026-11".
+// PartitionShape describes the files of one partition. The name has the form that engines use for
+// folders, such as "departed_month=2026-11".
 type PartitionShape struct {
 	Name                      string
 	Files, Bytes, Rows, Small int64 // of data files
 	Deletes                   int64 // delete files
 }
 
-// classBounds are the bounds of the classes of sizes.
+// classBounds are the upper bounds of the size classes.
 var classBounds = [...]int64{1_000_000, 8_000_000, smallFileBytes, 128_000_000, 512_000_000, 0}
 
-// rowBounds are the bounds of the classes of files by their rows, and fileBounds the bounds of the
-// classes of partitions by how many files they have.
+// rowBounds are the upper bounds of the classes of ByRows, and fileBounds those of ByFiles.
 var (
 	rowBounds  = [...]int64{1_000, 10_000, 100_000, 1_000_000, 10_000_000, 0}
 	fileBounds = [...]int64{2, 6, 21, 101, 501, 0}
 )
 
-// classesOf returns classes with these bounds, which count nothing yet.
+// classesOf returns empty classes with these upper bounds.
 func classesOf(bounds []int64) []CountClass {
 	classes := make([]CountClass, len(bounds))
 	for i, below := range bounds {
@@ -100,7 +100,7 @@ func classesOf(bounds []int64) []CountClass {
 	return classes
 }
 
-// count counts n in its class.
+// count adds an item with the number n to its class.
 func count(classes []CountClass, n int64) {
 	for i := range classes {
 		if class := &classes[i]; n < class.Below || class.Below == 0 {
@@ -110,8 +110,8 @@ func count(classes []CountClass, n int64) {
 	}
 }
 
-// beginDeep waits until a deep look may begin, and takes its memory. The caller must call done at
-// the end.
+// beginDeep waits until a deep look may begin, and reserves its memory. The caller must call done
+// at the end.
 func (b *Browse) beginDeep(ctx context.Context, warehouse string) (done func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, deepPatience)
 	defer cancel()
@@ -133,8 +133,8 @@ func (b *Browse) beginDeep(ctx context.Context, warehouse string) (done func(), 
 	return done, nil
 }
 
-// factsOf returns the facts about a table. Its error is storage.ErrNotFound if a file is missing;
-// then the facts have that error as unreadable.
+// factsOf returns the facts about a table. If a file is missing, the error is storage.ErrNotFound,
+// and it is also in the facts as unreadable.
 func (b *Browse) factsOf(ctx context.Context, found *directory.Found, document *metadata.Document, deep bool) (
 	facts, error) {
 	f := documentFacts(document)
@@ -165,7 +165,8 @@ func (b *Browse) factsOf(ctx context.Context, found *directory.Found, document *
 	return f, err
 }
 
-// readHead reads the manifest list of the current snapshot, and with a shape its manifests.
+// readHead reads the manifest list of the current snapshot. In a deep look, it also reads the
+// manifests.
 func (f *facts) readHead(ctx context.Context, now func() time.Time, look *deepLook, document *metadata.Document) error {
 	head, has := document.Head()
 	switch {
@@ -202,7 +203,8 @@ func (f *facts) readHead(ctx context.Context, now func() time.Time, look *deepLo
 	})
 }
 
-// read adds the files of a manifest to the shape, unless there is none or a bound is reached.
+// read adds the files of a manifest to the shape. It does nothing without a shape, or after a bound
+// was reached.
 func (f *facts) read(ctx context.Context, now func() time.Time, look *deepLook, m manifests.Listed) error {
 	shape := look.shape
 	switch {
@@ -250,11 +252,11 @@ type deepLook struct {
 	shape *Shape // nil unless the look is deep
 	ends  time.Time
 	at    map[string]*PartitionShape // by name
-	bytes int                        // of at
+	bytes int                        // memory for the partitions in at
 	files int
 }
 
-// add counts a file. It sets Stopped at a bound.
+// add counts a file. If a bound is reached, it sets Stopped.
 func (l *deepLook) add(file manifests.MeasuredFile) {
 	if l.files == deepFilesMax {
 		l.shape.Stopped = fmt.Sprintf("there are more than %d files", deepFilesMax)
@@ -312,7 +314,7 @@ func (l *deepLook) finish() {
 	var worst []*PartitionShape // sorted, at most worstMax
 	for name, part := range l.at {
 		if part.Files == 0 {
-			continue // delete files of all partitions can be without one
+			continue // delete files that apply to all partitions can have none
 		}
 		l.shape.Partitions++
 		count(l.shape.ByFiles, part.Files)
@@ -343,12 +345,12 @@ func (e *unreadableError) Error() string { return fmt.Sprintf("%s: %v", e.Path, 
 // Unwrap returns why the file cannot be read.
 func (e *unreadableError) Unwrap() error { return e.Err }
 
-// innerError is an error of reading another file, while a file is decoded.
+// innerError wraps an error of reading another file while a file is decoded.
 type innerError struct{ error }
 
-// stream opens the file at location for decode, and reads it to its end. It returns an
-// unreadableError for a fault of the file, KindUnavailable if the storage fails, and the error in
-// an innerError of decode.
+// stream opens the file at location, passes it to decode, and reads it to its end. If the file is
+// at fault, the error is an unreadableError. If the storage fails, it is KindUnavailable. If decode
+// returns an innerError, it is the wrapped error.
 func stream(ctx context.Context, files storage.Store, location string, decode func(io.Reader) error) error {
 	body, info, err := files.Open(ctx, location)
 	switch {
@@ -364,7 +366,7 @@ func stream(ctx context.Context, files storage.Store, location string, decode fu
 		return inner.error
 	}
 	if err == nil {
-		_, err = io.Copy(io.Discard, source) // a decoder may stop before the end of a file that was cut
+		_, err = io.Copy(io.Discard, source) // a decoder may stop before the end of a truncated file
 	}
 	switch {
 	case source.failure != nil:

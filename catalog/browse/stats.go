@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// statsPatience is how long a request waits for a count, and statsTimeout bounds the count.
+	// statsPatience is how long a request waits for a count. statsTimeout bounds the count itself.
 	statsPatience = 20 * time.Second
 	statsTimeout  = 30 * time.Minute
 )
 
-// Stats are counts of what is in a warehouse.
+// Stats counts the objects in a warehouse.
 type Stats struct {
 	Tables, Views, Namespaces int64
-	Dropped                   int64 // tables and views that can come back, or whose files are being purged
-	// Rows, Bytes and Files are the totals of the tables, without the Unknown tables whose metadata
-	// or record lacks them.
+	Dropped                   int64 // tables and views that can be restored, or whose files are being purged
+	// Rows, Bytes and Files are totals over the tables. Unknown is the number of tables whose
+	// metadata or record lacks these numbers; the totals leave them out.
 	Rows, Bytes, Files, Unknown int64
 	AsOf                        time.Time // when the count began
-	Complete                    bool      // false while the count goes on
+	Complete                    bool      // false while counting continues
 }
 
-// Stats returns counts of what is in the warehouse called name, which are not older than maxAge. It
-// reads all pointers of the store, one count at a time on a node. If that takes long, it returns
-// what was counted so far, and the count goes on. While another warehouse is counted it returns an
-// older count, or KindUnavailable if there is none.
+// Stats counts the objects in the warehouse called name, or returns an earlier count that is not
+// older than maxAge. A count reads all pointers of the store, and a node runs one count at a time.
+// If counting takes long, Stats returns the numbers so far, and the count continues. While another
+// warehouse is counted, Stats returns an older count, or KindUnavailable if there is none.
 func (b *Browse) Stats(ctx context.Context, name string, maxAge time.Duration) (Stats, error) {
 	const op = "browse.Stats"
 	if err := moorage.ValidateWarehouse(name); err != nil {
@@ -46,16 +46,16 @@ func (b *Browse) Stats(ctx context.Context, name string, maxAge time.Duration) (
 	if err != nil {
 		return Stats{}, moorage.Annotate(op, name, err)
 	}
-	counted, err := b.counts.of(ctx, name, path.Warehouse.ID, maxAge)
+	counted, err := b.counts.statsOf(ctx, name, path.Warehouse.ID, maxAge)
 	return counted, moorage.Annotate(op, name, err)
 }
 
-// counts has the last counts of a node. It is safe for concurrent use.
+// counts holds the last counts of a node. It is safe for concurrent use.
 type counts struct {
 	ledger *ledger.Ledger
 	now    func() time.Time
 	flight singleflight.Group
-	turn   chan struct{} // has room for one: the count that runs
+	turn   chan struct{} // a semaphore of one: the running count holds it
 
 	mu   sync.Mutex // guards the fields below; leaf
 	last map[registry.ID]*Stats
@@ -70,7 +70,7 @@ func newCounts(records *ledger.Ledger, now func() time.Time) *counts {
 	}
 }
 
-// kept returns the last count of a warehouse if it is not older than maxAge.
+// kept returns the last count of a warehouse, if that count is not older than maxAge.
 func (c *counts) kept(id registry.ID, maxAge time.Duration) (Stats, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,13 +81,13 @@ func (c *counts) kept(id registry.ID, maxAge time.Duration) (Stats, bool) {
 	return *last, true
 }
 
-// of returns the counts of a warehouse.
-func (c *counts) of(ctx context.Context, name string, id registry.ID, maxAge time.Duration) (Stats, error) {
+// statsOf returns the counts of a warehouse, and counts if necessary.
+func (c *counts) statsOf(ctx context.Context, name string, id registry.ID, maxAge time.Duration) (Stats, error) {
 	if last, ok := c.kept(id, maxAge); ok {
 		return last, nil
 	}
 	made := c.flight.DoChan(id.String(), func() (any, error) {
-		return c.count(context.WithoutCancel(ctx), name, id) // others wait for it too
+		return c.count(context.WithoutCancel(ctx), name, id) // other requests wait for it too
 	})
 	patience := time.NewTimer(statsPatience)
 	defer patience.Stop()
@@ -108,7 +108,7 @@ func (c *counts) of(ctx context.Context, name string, id registry.ID, maxAge tim
 	}
 }
 
-// count counts what is in a warehouse.
+// count counts the objects in a warehouse.
 func (c *counts) count(ctx context.Context, name string, id registry.ID) (Stats, error) {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()

@@ -12,14 +12,15 @@ import (
 // BeginPurge begins the delayed purge of a dropped table before its time. From then on the table
 // cannot be restored, and a worker finds the task of the purge. The change record contains caller
 // and operation. Normally the worker waits as long as clients may repeat requests with an
-// idempotency key, because the answers need the table's versions. With atOnce it does not wait, and
-// such repeated requests then get no answer.
+// idempotency key, because the answers need the table's versions. If atOnce is true, it does not
+// wait, and such repeated requests then get no answer.
 //
-// Each attempt asks may, with the pointer as the attempt has read it. The change happens only while
-// the conditions that may returns hold.
+// Each attempt calls the function may with the pointer that it has read. The change happens only if
+// the conditions returned by that function hold.
 //
-// begun is false, without an error, if the pointer is gone, if it has no waiting purge, or if may
-// returns false. The change is durable when BeginPurge returns. The errors of may are passed on.
+// begun is false, without an error, if the pointer is gone, if it has no waiting purge, or if the
+// function may returns false. The change is durable when BeginPurge returns. Errors of that
+// function are passed on.
 func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operation string, id registry.ID, atOnce bool,
 	may func(context.Context, registry.Pointer) (conditions []registry.Condition, ok bool, err error)) (
 	begun bool, err error) {
@@ -63,9 +64,10 @@ func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operatio
 	return begun, err
 }
 
-// PurgeWrites returns the writes of an Apply that begins the purge of a dropped table, whose
-// pointer is in record and which change ends. pointer.Task is the id of the task of the purge. now
-// is the present time by the store's clock. A worker carries the purge out, after notBefore.
+// PurgeWrites returns the writes of an Apply that begins the purge of a dropped table. The table's
+// pointer is in record, and change is the change that begins the purge. pointer.Task is the ID of
+// the purge's task. now is the present time by the store's clock. A worker carries out the purge
+// after notBefore.
 func PurgeWrites(record registry.Record, pointer registry.Pointer, change registry.Change,
 	now, notBefore time.Time) ([]registry.Write, error) {
 	was, err := ledger.Decode[registry.Pointer](record)

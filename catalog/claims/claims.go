@@ -26,9 +26,9 @@ func (c Claim) Writes(puts ...ledger.Write) ([]registry.Write, error) {
 	return append(writes, c.Deletes...), err
 }
 
-// Max bounds how many locations one table or view keeps. When the table ends, one Apply releases
-// all of them, and registry.BatchItemsMax bounds the items of an Apply. Each load reads the record
-// that lists the locations.
+// Max is the maximum number of locations that one table or view keeps. When the table ends, one
+// Apply releases all of them, and registry.BatchItemsMax bounds the items of an Apply. Each load
+// reads the record that lists the locations.
 const Max = 1000
 
 // With returns the locations that a pointer has claimed, followed by a newly claimed one. It
@@ -51,7 +51,8 @@ type Claimant struct {
 	// ReplacedUntil is the time until which engines may hold credentials for the replaced table, if
 	// it is dropped now. It is zero if they hold no credentials.
 	ReplacedUntil time.Time
-	// TableUUID is the UUID of the table if it may have lived at the location before, else empty.
+	// TableUUID is the UUID of the table if it may have lived at the location before, otherwise
+	// empty.
 	TableUUID string
 	// MayTake returns nil if the claimant may take over the claim of another table's dropped
 	// pointer. Otherwise it returns the error with which the claim fails. If MayTake is nil, every
@@ -227,7 +228,7 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.
 	return nil
 }
 
-// takeOver plans that a location passes from its holder to the claimant. The holder must be
+// takeOver plans the transfer of a location from its holder to the claimant. The holder must be
 // dropped, and gets a tombstone at the location.
 func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held registry.LocationClaim,
 	claimant Claimant) error {
@@ -391,7 +392,7 @@ func CheckFolder(roots []string, folder string) error {
 	return err
 }
 
-// rootsShown is how many allowed locations a refusal names.
+// rootsShown is the maximum number of allowed locations named in a refusal.
 const rootsShown = 5
 
 // claimPath returns the normalised form of location and the folders above it. The nearest folder is

@@ -14,8 +14,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// No table lives at a root, because every other table would lie within it. A root that is within
-// another root is no exception.
+// No table lives at a root, because every other table would lie within it. This includes a root
+// that lies within another root.
 func TestNoTableAtRoot(t *testing.T) {
 	t.Parallel()
 	for name, allowed := range map[string][]string{
@@ -38,8 +38,9 @@ func TestNoTableAtRoot(t *testing.T) {
 	}
 }
 
-// A dropped table cannot come back while another one lives where it lives, or where it lived
-// earlier. Each would take the other's files for orphans, and a purge would delete them.
+// A dropped table cannot be restored while another table lives at its location or at an earlier
+// location of it. Each table would take the other's files for orphans, and a purge would delete
+// them.
 func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -77,7 +78,7 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 			}
 			_, err = f.RegisterTable(f.Ctx, ident("back"), request)
 			if test.taken == "file:///wh/old/inner" {
-				catalogkit.WantKind(t, err, moorage.KindAlreadyExists) // the folder is swept later
+				catalogkit.WantKind(t, err, moorage.KindAlreadyExists) // the folder's record is swept later
 				return
 			}
 			if err != nil {
@@ -88,8 +89,8 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 	}
 }
 
-// The refusal of a location says whose location is in the way: another table's or view's, or one of
-// its own. It keeps its own locations.
+// The refusal of a location says whether the conflicting location belongs to another table or view,
+// or to the same one. The table keeps its own locations.
 func TestMoveIsToldWhoseLocation(t *testing.T) {
 	t.Parallel()
 	const within, around, others = "Location is within file:///wh/", "Location contains another location of the same", "of another table or view: "
@@ -142,7 +143,7 @@ func TestMoveIsToldWhoseLocation(t *testing.T) {
 	}
 }
 
-// A table in a deep namespace with long names has a location as well, if a short one.
+// A table in a deep namespace with long names gets a location too, but a short one.
 func TestLocationInDeepNamespace(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -166,7 +167,7 @@ func TestLocationInDeepNamespace(t *testing.T) {
 	f.WantClean()
 }
 
-// A claim is a key, and those have a bound.
+// The location is part of the claim's key, and keys have a maximum length.
 func TestLocationTooLong(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -177,7 +178,8 @@ func TestLocationTooLong(t *testing.T) {
 	f.WantClean()
 }
 
-// A table keeps at most as many earlier locations as the one Apply that ends it can give up.
+// The number of a table's earlier locations is limited, because the one Apply that ends the table
+// must release all of them.
 func TestLocationsOfOneTable(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -191,7 +193,7 @@ func TestLocationsOfOneTable(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindBadRequest)
 	f.Create("u")
 	catalogkit.WantKind(t, f.Transact(catalogkit.On("t", at(claims.Max)), catalogkit.On("u", catalogkit.SetProperty(t, "a", "b"))), moorage.KindBadRequest)
-	last, err := f.Commit(f.Ctx, ident("t"), at(1)) // where it was before
+	last, err := f.Commit(f.Ctx, ident("t"), at(1)) // its previous location
 	must(t, err)
 
 	must(t, f.DropTable(f.Ctx, ident("t"), catalog.DropOptions{}))
@@ -205,8 +207,8 @@ func TestLocationsOfOneTable(t *testing.T) {
 	f.WantClean()
 }
 
-// Tables do not lie within each other although the roots above them do. The roots may be those of
-// two warehouses or of two starts.
+// Tables never lie within each other, even if roots do. The roots may be those of two warehouses,
+// or of the same server before and after a restart.
 func TestLocationsNestInNoWarehouse(t *testing.T) {
 	t.Parallel()
 	inner := moorage.Identifier{Warehouse: "inner", Namespace: moorage.Namespace{"ns"}, Name: "t"}

@@ -10,9 +10,9 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// dropMoved leaves a dropped table that lived at each of locations. Its last version names the last
-// of them. Another table has taken over the claim of the first location and given it up. So the
-// records of the folders above it, in which nobody lives, are gone too.
+// dropMoved leaves a dropped table that lived at each of locations in turn. Its last version names
+// the last location. Another table has taken over the claim of the first location and given it up.
+// So the records of the empty folders above it are gone too.
 func dropMoved(f *catalogkit.Fixture, locations ...string) (last *catalog.Table) {
 	f.T.Helper()
 	last = f.CreateAt("t", locations[0])
@@ -32,13 +32,13 @@ func dropMoved(f *catalogkit.Fixture, locations ...string) (last *catalog.Table)
 	return last
 }
 
-// A table that comes back has all its claims to itself again, although another table had some of
-// them meanwhile. Nobody gets a folder above.
+// A restored table has all its claims again, even if another table had some of them in the
+// meantime. No other table can claim a folder above them.
 func TestClaimsComeBackWithTheirFolders(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		first, second string
-		taken         []string // by the table that is back
+		taken         []string // by the restored table
 	}{
 		"apart":              {"file:///wh/a/b/old", "file:///wh/new", []string{"file:///wh/a", "file:///wh/a/b", "file:///wh/a/b/old", "file:///wh/a/b/old/in"}},
 		"in the same folder": {"file:///wh/a/old", "file:///wh/a/new", []string{"file:///wh/a", "file:///wh/a/old"}},
@@ -58,8 +58,8 @@ func TestClaimsComeBackWithTheirFolders(t *testing.T) {
 	}
 }
 
-// A file of a dropped table may name a location around one where the table lived, and which nobody
-// has by now. A register of that file is refused.
+// A register of a dropped table's file is refused if the file names a location that contains an
+// earlier location of the table, even if that location is now free.
 func TestRegisterAroundWhereTheTableLived(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -82,8 +82,8 @@ func TestRegisterAroundWhereTheTableLived(t *testing.T) {
 	f.WantClean()
 }
 
-// A folder that a node remembers has become the home of a table since: nobody gets to live in it,
-// and it is free again when the table is gone.
+// A folder cached by a node has become the location of a table. No other table can live in that
+// folder, and it is free again when the table is gone.
 func TestFolderThatIsRememberedWrongly(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

@@ -48,8 +48,8 @@
 // marks the folder's record, and then scans the range (emptied). The scan sees each owner of a
 // location in the range. If an owner ended before the scan, the scan sees its tombstone.
 //
-// Operators can remove a tombstone, but cannot write one. A claim that read a tombstone which an
-// operator then removes has checked more than necessary, which is harmless.
+// Operators can remove a tombstone, but cannot write one. If an operator removes a tombstone after
+// a claim has read it, the claim has only checked more than necessary.
 //
 // # What it must not know
 //

@@ -11,11 +11,11 @@ import (
 
 // End removes a dropped pointer in one Apply. The same Apply removes its remaining claims, leases,
 // grants, labels and maintenance records. It also removes the pointer's task, or else the record of
-// the time until which the pointer can be restored. Release leaves tombstones at its locations. Of
-// ending, End uses only the fields How and Lasting.
+// the time until which the pointer can be restored. Release leaves tombstones at its locations. End
+// uses only the fields How and Lasting of ending.
 //
-// The change record contains operation. If the pointer is gone, or over(state, pointer) is false,
-// End does nothing and returns nil.
+// The change record contains operation. If the pointer is gone, or over(state, pointer) returns
+// false, End does nothing and returns nil.
 func (c *Claims) End(ctx context.Context, operation string, id registry.ID, ending Ending,
 	over func(registry.State, registry.Pointer) bool) error {
 	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
@@ -41,15 +41,15 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 	})
 }
 
-// PlannedEnd has the conditions and writes of an Apply that ends a dropped pointer, and the item of
-// its change.
+// PlannedEnd holds the conditions and writes of an Apply that ends a dropped pointer, and the item
+// of its change.
 type PlannedEnd struct {
 	Conditions []registry.Condition
 	Writes     []registry.Write
 	Item       registry.Item
 }
 
-// PlanEnd plans that change ends a dropped pointer, which is in record: see End.
+// PlanEnd plans the end of the dropped pointer in record, as part of change: see End.
 func (c *Claims) PlanEnd(ctx context.Context, record registry.Record, pointer registry.Pointer, ending Ending,
 	change registry.Change) (end PlannedEnd, err error) {
 	if ending.Now, err = c.ledger.Time(ctx); err != nil {
@@ -89,19 +89,19 @@ func (c *Claims) PlanEnd(ctx context.Context, record registry.Record, pointer re
 	end.Item = registry.PointerItem(pointer, registry.Pointer{})
 	end.Item.Ended = ended[0].Key.ID
 	end.Conditions = append(slices.Concat(conditions, policy.Conditions, required), ledger.Unchanged(record))
-	// No lease on the table can be taken any more, and no other pointer gets its id.
+	// After this, no lease on the table can be taken, and no other pointer gets the same ID.
 	end.Writes = append(slices.Concat(deletes, policy.Writes, kept, ended), ledger.Delete(record),
 		registry.Delete(registry.LeaseKey(pointer.ID)), registry.Delete(pointer.EndKey()))
 	return end, nil
 }
 
-// endedRecord returns the write of the dropped record of pointer, which has this state and which
-// change ends. The new value keeps what the drop wrote into record. If the drop wrote none, its
-// caller is not known.
+// endedRecord returns the write of the dropped record for pointer, in the given state. change ends
+// the pointer. The new value keeps the data that the drop wrote into record. If the drop wrote no
+// record, the caller of the drop is unknown.
 func endedRecord(state registry.State, pointer registry.Pointer, record registry.Record, ending Ending,
 	change registry.Change) ([]registry.Write, error) {
 	dropped, err := registry.Decode[registry.Dropped](record)
-	if err != nil { // it is missing or damaged, and only a hint
+	if err != nil { // the record is missing or damaged, but it is only a hint
 		dropped = pointer.AsDropped(state, registry.Change{})
 	}
 	dropped.Ended, dropped.How = ending.Now, ending.How

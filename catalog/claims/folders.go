@@ -8,7 +8,7 @@ import (
 	"moorage/registry"
 )
 
-// foldersMax bounds how many folders are remembered; an entry takes a few hundred bytes.
+// foldersMax is the maximum number of remembered folders. Each takes a few hundred bytes.
 const foldersMax = 20_000
 
 // folders remembers the records of folders in state below, without their values. A claim below a
@@ -24,7 +24,7 @@ func newFolders() *folders {
 	return &folders{otter.Must(&otter.Options[string, *registry.Record]{MaximumSize: foldersMax})}
 }
 
-// remember keeps the last version of a folder's record, if other claims can require it.
+// remember caches the last version of a folder's record, if other claims can require that version.
 func (f *folders) remember(folder place) {
 	record := folder.record
 	if record.State != registry.StateBelow || folder.tombstone.Exists() {
@@ -46,8 +46,8 @@ func placeOf(key registry.Key, record, tombstone registry.Record) place {
 	return place{record, tombstone}
 }
 
-// read returns the location of key, without its tombstone, and then the folders above it. With
-// fromMemory it does not read remembered folders.
+// read returns the location of key, without its tombstone, and then the folders above it. If
+// fromMemory is true, it uses remembered folders without reading them.
 func (c *Claims) read(ctx context.Context, key registry.Key, above []string, fromMemory bool) ([]place, error) {
 	places := make([]place, 1, 1+len(above))
 	keys := []registry.Key{key}

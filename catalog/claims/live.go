@@ -10,8 +10,8 @@ import (
 	"moorage/storage"
 )
 
-// Live calls visit for each location at or below folder that a live table or view has claimed, with
-// its pointer. It omits locations for which matters returns false, and does not read their
+// Live calls visit for each location at or below folder that is claimed by a live table or view,
+// with the pointer. It skips locations for which matters returns false, and does not read their
 // pointers. Live stops at the first error of visit, and returns that error. It may miss a claim
 // that is made during the call.
 func (c *Claims) Live(ctx context.Context, folder storage.Location, matters func(at storage.Location) bool,

@@ -15,7 +15,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// counted is a store that counts the calls of Get, and the pointers that they read.
+// counted is a store that counts the calls of Get, and the pointers read by them.
 type counted struct {
 	registry.Store
 	gets, pointers int
@@ -31,8 +31,8 @@ func (c *counted) Get(ctx context.Context, keys ...registry.Key) ([]registry.Rec
 	return c.Store.Get(ctx, keys...)
 }
 
-// TestLive: Live reads the pointers of the locations that matter, a page at a time, and visits the
-// live ones in the order of their locations.
+// TestLive: Live reads the pointers of the wanted locations in pages, and visits the live ones in
+// the order of their locations.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	const many, within = 1500, "file:///one/t"

@@ -20,7 +20,7 @@ type Ending struct {
 	// ReachableUntil is the time until which engines may hold credentials for the locations. It is
 	// zero if engines hold no credentials.
 	ReachableUntil time.Time
-	// Lasting means that files may be left at the locations. Then only an operator clears the
+	// Lasting is true if files may be left at the locations. Then only an operator can clear the
 	// tombstones.
 	Lasting bool
 }
@@ -115,9 +115,9 @@ func (c *Claims) emptied(ctx context.Context, folder registry.Record, claimant C
 	return folder, c.lookBeneath(ctx, folder.Key, claimant)
 }
 
-// lookBeneath returns *TakenError if a location below location is claimed, and the error of
-// mayResettle for a tombstone below it. It reads the claims before the tombstones: a claim that
-// ends in between leaves a tombstone, which the second read finds.
+// lookBeneath returns *TakenError if any location below location is claimed. If there is a
+// tombstone below, it returns the error of mayResettle. It reads the claims before the tombstones:
+// a claim that ends in between leaves a tombstone, which the second read finds.
 func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, claimant Claimant) error {
 	var taken *TakenError
 	err := c.ledger.Scan(ctx, registry.TableLocation, location.ID+"/", "", func(record registry.Record) (bool, error) {
@@ -138,9 +138,9 @@ func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, claiman
 	})
 }
 
-// Release returns the conditions and writes that give up the pointer's remaining claims, in the way
-// that ending describes. The record of a location that keeps a tombstone, or has claims or
-// tombstones below it, becomes a folder record.
+// Release returns the conditions and writes that give up the pointer's remaining claims. ending
+// describes how. The record of a location that keeps a tombstone, or has claims or tombstones below
+// it, becomes a folder record.
 func (c *Claims) Release(ctx context.Context, pointer registry.Pointer, ending Ending) (
 	[]registry.Condition, []registry.Write, error) {
 	records, err := c.ledger.Get(ctx, claimKeys(pointer)...)
@@ -159,7 +159,7 @@ func claimKeys(pointer registry.Pointer) []registry.Key {
 	return keys
 }
 
-// release is Release of a pointer whose records at claimKeys were read.
+// release is Release, given records, which were read at claimKeys.
 func (c *Claims) release(ctx context.Context, pointer registry.Pointer, ending Ending, records []registry.Record) (
 	conditions []registry.Condition, writes []registry.Write, err error) {
 	if record := records[0]; record.Exists() {
@@ -194,9 +194,9 @@ func (c *Claims) release(ctx context.Context, pointer registry.Pointer, ending E
 	return conditions, writes, nil
 }
 
-// leave plans what pointer leaves at a location: a tombstone or nothing. record is its claim of
-// that location. before is the tombstone that another table left there earlier. It stays, because
-// the files of that other table may still be there.
+// leave plans the tombstone that pointer leaves at a location, if any. record is the pointer's
+// claim of the location. before is a tombstone that another table left there earlier. leave keeps
+// that tombstone, because the files of that other table may still be there.
 func (c *Claims) leave(ctx context.Context, pointer registry.Pointer, record, before registry.Record,
 	ending Ending) (conditions []registry.Condition, writes []registry.Write, err error) {
 	var puts []ledger.Write
@@ -245,8 +245,9 @@ type Left struct {
 }
 
 // Tombstones returns at most limit of the tombstones below one of roots, in the order of their
-// locations. It begins with the location that follows the parameter after, or with the very first
-// if after is empty. next is the value of after for the next page. It is empty on the last page.
+// locations. It begins behind the location in the parameter after, or with the first location if
+// that parameter is empty. To get the next page, pass next as after. next is empty on the last
+// page.
 //
 // Its errors come from the store.
 func (c *Claims) Tombstones(ctx context.Context, roots []string, after string, limit int) (

@@ -17,13 +17,13 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// errRefused is what a claimant is told who may not live where another table lived.
+// errRefused is the error for a claimant that may not live where another table has lived.
 var errRefused = errors.New("refused")
 
-// calls is a store that does something before one of its calls.
+// calls is a store that calls a hook before one of its calls.
 type calls struct {
 	registry.Store
-	left int // calls before that
+	left int // the number of calls before that one
 	do   func()
 }
 
@@ -73,7 +73,8 @@ func newWorld(t *testing.T) *world {
 	return &world{t, records, claims.New(records), store}
 }
 
-// claim has a new table claim a location. Without resettle it may not live where another one lived.
+// claim makes a new table claim a location. If resettle is false, the table may not live where
+// another table has lived.
 func (w *world) claim(n byte, location string, resettle bool) error {
 	id := registry.ID{n}
 	who := claims.Claimant{Pointer: id, Fresh: true, FromMemory: true}
@@ -103,7 +104,7 @@ func (w *world) claim(n byte, location string, resettle bool) error {
 	return errors.New("lost ten races")
 }
 
-// end has a table give up its location.
+// end makes a table give up its location.
 func (w *world) end(n byte, ending claims.Ending) error {
 	key := registry.PointerKey(registry.ID{n})
 	records, err := w.ledger.Get(w.t.Context(), key)
@@ -144,7 +145,7 @@ func overlap(a, b string) bool {
 	return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
 }
 
-// wantSound fails the test if locations nest, or if a claim could miss a tombstone.
+// wantSound fails the test if any locations nest, or if a claim could miss a tombstone.
 func (w *world) wantSound() {
 	w.t.Helper()
 	locations := w.list(registry.TableLocation)
@@ -166,7 +167,7 @@ func (w *world) wantSound() {
 
 var lasting = claims.Ending{How: registry.EndedUnregister, Lasting: true}
 
-// TestClaimMeetsTombstone: a claim at, above or below a location asks about the tombstone there.
+// TestClaimMeetsTombstone: a claim at, above or below a tombstone calls MayResettle.
 func TestClaimMeetsTombstone(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"file:///wh/a/b/c", "file:///wh/a/b", "file:///wh/a", "file:///wh/a/b/c/d", "file:///wh/a/b/c/d/e"} {
@@ -209,8 +210,8 @@ func TestClaimMeetsTombstone(t *testing.T) {
 	}
 }
 
-// TestClaimRacesTombstone has a claim and the end of another one meet at each call of the store.
-// The claim sees the owner, or the tombstone that the owner left, or it comes first.
+// TestClaimRacesTombstone runs the end of another claim at each call of the store during a claim.
+// The claim finds the owner or the owner's tombstone, or it takes effect first.
 func TestClaimRacesTombstone(t *testing.T) {
 	t.Parallel()
 	const owned = "file:///wh/a/b/c"
@@ -234,7 +235,7 @@ func TestClaimRacesTombstone(t *testing.T) {
 							t.Fatal(err)
 						}
 					} else if err := errors.Join(w.claim(7, at+"/gone", true), w.end(7, claims.Ending{How: registry.EndedPurge})); err != nil {
-						t.Fatal(err) // the folders have records, in which nobody lives
+						t.Fatal(err) // the folders have records but no owner
 					}
 					met = false
 					w.store.left, w.store.do = k, func() {

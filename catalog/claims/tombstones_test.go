@@ -13,9 +13,9 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// TestTombstoneTakesLocate: what lived at a location may live on in another catalog. So a tenant
-// that may create there gets neither the location nor one above or below it, by any way of asking.
-// The tenant gets another one if the request names none.
+// TestTombstoneTakesLocate: a table that has left a location may live on in another catalog. So a
+// tenant with only create cannot get that location, or one above or below it, by any request. If
+// the request names no location, the tenant gets a different one.
 func TestTombstoneTakesLocate(t *testing.T) {
 	t.Parallel()
 	const left = "file:///wh/ns/deep/t"
@@ -56,13 +56,13 @@ func TestTombstoneTakesLocate(t *testing.T) {
 	}
 }
 
-// TestWhatGoneTablesLeave: the way in which a table ends decides what is left of its location. The
-// default name takes a suffix where something is left.
+// TestWhatGoneTablesLeave: it depends on how a table ends whether a tombstone is left at its
+// location. If one is left, the next default location gets a suffix.
 func TestWhatGoneTablesLeave(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		leave func(f *catalogkit.Fixture, table *catalog.Table) error
-		how   string // empty: nothing is left
+		how   string // empty if no tombstone is left
 	}{
 		"unregister": {func(f *catalogkit.Fixture, _ *catalog.Table) error {
 			_, err := f.UnregisterTable(f.Ctx, ident("t"))
@@ -127,7 +127,7 @@ func TestWhatGoneTablesLeave(t *testing.T) {
 	}
 }
 
-// TestTombstoneOfItsOwn: a table takes its own location back, and its tombstone goes.
+// TestTombstoneOfItsOwn: a table can take back its own location, and that removes its tombstone.
 func TestTombstoneOfItsOwn(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

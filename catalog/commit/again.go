@@ -13,10 +13,9 @@ import (
 	"moorage/storage"
 )
 
-// isGone reports whether err, which prevented repeating a success, proves that the object of the
-// success no longer exists. A metadata file that this node cannot find is no proof: the table may
-// still exist. A client that gets a refusal for its commit deletes the data files that it wrote for
-// that commit.
+// isGone reports whether err proves that the object of a repeated success no longer exists. A
+// metadata file that this node cannot find is no proof: the table may still exist. A client that
+// gets a refusal for its commit deletes the data files that it wrote for that commit.
 func isGone(err error) bool {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchWarehouse, moorage.KindNoSuchTable, moorage.KindNoSuchView:
@@ -25,7 +24,7 @@ func isGone(err error) bool {
 	return false
 }
 
-// answerAgain returns the answer of a mutation from its stored outcome.
+// answerAgain returns the answer of a mutation, given its stored outcome.
 func (p *Pipeline) answerAgain(ctx context.Context, stored registry.Outcome) (Outcome, error) {
 	switch {
 	case stored.Failure != nil:
@@ -118,7 +117,7 @@ func (p *Pipeline) presentVersion(ctx context.Context, k *directory.Kind, answer
 	document, err := p.documents.Of(ctx, documents.RefOf(pointer, store))
 	if moorage.KindOf(err) == moorage.KindNotFound {
 		if now, readErr := p.ledger.Get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {
-			return nil, cmp.Or(readErr, ledger.ErrRetry) // trimmed since the pointer was read
+			return nil, cmp.Or(readErr, ledger.ErrRetry) // the file was trimmed after the pointer was read
 		}
 		if records[0].State == registry.StatePurging {
 			return nil, k.NoSuch(answered.Ident)

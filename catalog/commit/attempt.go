@@ -91,7 +91,7 @@ func (p *Pipeline) carryOut(ctx context.Context, w *work, change registry.Change
 	if lost {
 		p.documents.DeleteLost(ctx, documents.Lost{File: plan.File})
 	}
-	if plan.Outdated.Version != "" { // even after a failure: it may have happened
+	if plan.Outdated.Version != "" { // even after a failure, because the change may have happened
 		p.documents.Forget(plan.Outdated.Pointer, plan.Outdated.Version)
 	}
 	if err != nil {
@@ -111,9 +111,9 @@ func (p *Pipeline) carryOut(ctx context.Context, w *work, change registry.Change
 }
 
 // publish writes the file of plan, if there is one, then applies the plan, which names the file.
-// lost reports that the change did not happen and never will. In that case the caller deletes the
-// file. If the change may have happened, the file stays. publish returns the ETags of plan.Writes
-// that are known.
+// lost is true if the change did not happen and never will. In that case the caller deletes the
+// file. If the change may have happened, the file stays. publish returns the known ETags of
+// plan.Writes.
 func (p *Pipeline) publish(ctx context.Context, change registry.Change, plan *Plan, effects ...effect) (
 	etags []registry.ETag, lost bool, err error) {
 	if plan.File.Location != "" {
@@ -144,7 +144,7 @@ func (p *Pipeline) applyPlan(ctx context.Context, change registry.Change, plan *
 	return etags, err != nil && moorage.KindOf(err) != moorage.KindCommitUnknown, err
 }
 
-// makeFolder makes the folder of a staged table where the storage has folders.
+// makeFolder creates the folder of a staged table if the storage has folders.
 func (p *Pipeline) makeFolder(ctx context.Context, plan *Plan) error {
 	version := plan.Answer.Version
 	folders, ok := version.Storage.(storage.Folders)

@@ -26,19 +26,18 @@ type Beside struct {
 	Conditions []registry.Condition // if one of them fails, the edit ends with ErrBeside
 	Writes     []registry.Write
 	Items      []registry.Item // added to the change record
-	// Grants means that the pointer must record that privileges are granted on it.
+	// If Grants is true, the pointer must record that privileges are granted on it.
 	Grants bool
-	// Again means that the edit is planned again if one of the conditions fails.
+	// If Again is true, the edit is planned again if one of the conditions fails.
 	Again bool
 	// Rule is the rule that caused the change, for the change record.
 	Rule string
-	// Lost is called if the attempt did not happen and never will. It is nil if there is nothing to
-	// do.
+	// Lost is called if the attempt did not happen and never will. It may be nil.
 	Lost func(ctx context.Context)
 }
 
-// ErrBeside reports that an accompanying record does not meet the conditions of the edit. Nothing
-// was changed.
+// ErrBeside means that an accompanying record does not meet the conditions of the edit. Nothing was
+// changed.
 var ErrBeside = errors.New("commit: a record beside the table has changed")
 
 // findTarget finds the target of e. It uses Target.Pointer, which only jobs of the server set. If

@@ -19,13 +19,13 @@ import (
 	"moorage/txlog"
 )
 
-// errVersionsMoved reports that a version on which a transaction was built is no longer current.
+// errVersionsMoved means that a version on which a transaction was built is no longer current.
 // Nothing was changed.
 var errVersionsMoved = errors.New("commit: versions moved")
 
-// coordinator carries out one transaction through its record, under one commit id. It finishes the
-// transaction unless it dies or cannot learn the outcome of its one Apply. It belongs to one
-// goroutine.
+// coordinator carries out one attempt of a transaction, under one commit ID and with one record. It
+// ends the transaction, unless it dies or cannot find out the outcome of its one Apply. It belongs
+// to one goroutine.
 type coordinator struct {
 	*Pipeline
 	t      *transaction
@@ -33,14 +33,14 @@ type coordinator struct {
 	record txlog.Entry // zero until the transaction has begun
 
 	applied bool             // the transaction has committed
-	last    []documents.File // the files of the last try that was recorded
+	last    []documents.File // the files of the last recorded try
 
 	mu      sync.Mutex // guards foreign while files are written; no lock is taken under it
-	foreign []string   // recorded files whose names turned out to be in use already
+	foreign []string   // recorded files whose names were already in use
 }
 
 // try makes one attempt with a commit id of its own. It returns ledger.ErrRetry if another process
-// fenced that id. If stale is set, it first rereads the tables of t.
+// has fenced that ID. If stale is true, it first rereads the tables of t.
 func (t *transaction) try(ctx context.Context, stale bool) error {
 	p := t.Pipeline
 	change, err := t.change(ctx, p.ledger, moorage.Identifier{Warehouse: t.warehouse})
@@ -60,8 +60,8 @@ func (t *transaction) try(ctx context.Context, stale bool) error {
 	return err
 }
 
-// run builds the transaction and applies it. It retries, up to TransactionTriesMax times, if
-// nothing but versions of tables changed.
+// run builds the transaction and applies it. It retries, up to TransactionTriesMax times, if only
+// versions of tables have changed.
 func (o *coordinator) run(ctx context.Context, stale bool) error {
 	release := func() {}
 	defer func() { release() }()
@@ -140,7 +140,7 @@ func movedIfAgain(err error) error {
 }
 
 // verifyUnchanged handles a transaction that writes nothing. It returns nil if all requirements
-// held at one moment, and errVersionsMoved if they may not have.
+// held at the same moment. It returns errVersionsMoved if this is not certain.
 func (o *coordinator) verifyUnchanged(ctx context.Context) error {
 	var known []*directory.Found
 	for _, p := range o.t.parts {
@@ -181,7 +181,7 @@ func (o *coordinator) recordIntent(ctx context.Context, files []documents.File) 
 }
 
 // write stores files. A storage that implements storage.Batcher gets all files in one call.
-// Otherwise several files are written at a time.
+// Otherwise several files are written concurrently.
 func (o *coordinator) write(ctx context.Context, files []documents.File) error {
 	if batcher, ok := files[0].Storage.(storage.Batcher); ok && inOneStore(files) {
 		return o.writeTogether(ctx, batcher, files)
@@ -209,7 +209,7 @@ func (o *coordinator) write(ctx context.Context, files []documents.File) error {
 }
 
 // inOneStore reports whether all files are in the storage of the first file. They nearly always
-// are: it is the storage of their warehouse.
+// are, because it is the storage of their warehouse.
 func inOneStore(files []documents.File) bool {
 	return !slices.ContainsFunc(files, func(file documents.File) bool { return file.Storage != files[0].Storage })
 }
@@ -305,8 +305,8 @@ func (o *coordinator) applyOnce(ctx context.Context, files []documents.File, bat
 	return err
 }
 
-// cacheResult caches the new versions of the tables. etags are the ETags of the writes, empty if
-// they are not known.
+// cacheResult caches the new versions of the tables. etags are the ETags of the writes, or empty if
+// unknown.
 func (o *coordinator) cacheResult(etags []registry.ETag) {
 	for _, p := range o.t.parts {
 		if !p.writes() {

@@ -15,8 +15,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A drop that ran out of time puts the namespace back at once. Creators need not wait until its
-// mark is stale.
+// A drop that runs out of time removes its mark at once. Creators need not wait until the mark is
+// stale.
 func TestDropOutOfTimePutsBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestDropOutOfTimePutsBack(t *testing.T) {
 	})
 }
 
-// contestedFiles lets another commit be faster than each of the first tries, whose files it sees.
-// Then it hangs.
+// contestedFiles makes another commit win against each of the first tries, when it sees the file of
+// the try. Then it hangs.
 type contestedFiles struct {
 	storage.Store
 	tries int
@@ -59,7 +59,7 @@ func (s *contestedFiles) Create(ctx context.Context, location string, body []byt
 	return s.Store.Create(ctx, location, body)
 }
 
-// The try under the pointer's lock has what is left of the request's time, and no more.
+// The try under the pointer's lock gets only the rest of the request's time.
 func TestContendedCommitKeepsItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,8 @@ func TestContendedCommitKeepsItsDeadline(t *testing.T) {
 	})
 }
 
-// An entry whose pointer is gone, as only a damaged store has it, does not keep a reader for ever.
+// In a damaged store, an entry's pointer may be missing. A reader of such an entry does not loop
+// for ever.
 func TestLoadOfADamagedNameEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

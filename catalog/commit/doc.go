@@ -12,7 +12,7 @@
 //
 //   - Verbs move pointers only through this package, which moves them only by ledger.Ledger.Apply.
 //     Only the store's conditional write makes a commit correct. Queues and locks order work and
-//     save waste: losing any of them at any moment is harmless.
+//     avoid wasted work: losing any of them at any moment is harmless.
 //   - A file is written, create-only, before a record names it. It is deleted only when no record
 //     names it and no future record can.
 //   - Records that must change together are written in one Apply: pointer, entry, claims, change

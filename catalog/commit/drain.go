@@ -13,14 +13,14 @@ import (
 	"moorage/registry"
 )
 
-// putBackAttempts is how often a failed drop tries to make the marked container live again.
+// putBackAttempts is how many times a failed drop tries to make the marked container live again.
 const putBackAttempts = 5
 
-// drain makes one attempt to drop a container: an empty namespace or, without levels, an empty
-// warehouse. It marks the container as dropping and looks for children. If there are no children,
-// the plan deletes the container; otherwise drain makes it live again. An intent that creates a
-// child requires that the container is unchanged since the intent read it as live. So no child can
-// appear once the container is marked.
+// drain makes one attempt to drop a container: a namespace, or a warehouse if there are no levels.
+// It marks the container as dropping and looks for children. If there are no children, the plan
+// deletes the container; otherwise drain makes it live again. An intent that creates a child
+// requires that the container is unchanged since the intent read it as live. So no child can appear
+// once the container is marked.
 func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 	ident := w.On[0]
 	path, err := p.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
@@ -39,7 +39,7 @@ func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 		}
 		return gate.ProtectedBy(name, ident.Warehouse, ident.Namespace[:depth], depth == path.Depth())
 	}
-	var above []registry.Condition // the containers around it are not protected meanwhile
+	var above []registry.Condition // so no parent becomes protected in the meantime
 	if path.Depth() > 0 {
 		above = path.Up().Unchanged()
 	}
@@ -73,7 +73,7 @@ func (p *Pipeline) markDropping(ctx context.Context, w *work, path *directory.Pa
 		return nil, err
 	}
 	if marked.Record().State != registry.StateDropping {
-		return nil, ledger.ErrRetry // another operation considered this drop dead and put it back
+		return nil, ledger.ErrRetry // another operation took this drop for dead and undid it
 	}
 	return marked, nil
 }
@@ -108,17 +108,17 @@ func (p *Pipeline) putBack(ctx context.Context, ident moorage.Identifier, path *
 	}
 }
 
-// Container is a namespace or warehouse in state dropping. Empty reports whether it has no direct
+// Container is a namespace or warehouse in state dropping. Empty is true if it has no direct
 // children.
 type Container struct {
-	Ident  moorage.Identifier // without a name
+	Ident  moorage.Identifier // Name is empty
 	ID     registry.ID
 	Record registry.Record
 	Empty  bool
-	Above  []registry.Condition // the containers around it are unchanged
+	Above  []registry.Condition // require that its parents are unchanged
 }
 
-// containerHead holds the members that records of namespaces and warehouses have in common.
+// containerHead holds the common members of the records of namespaces and warehouses.
 type containerHead struct {
 	Granted bool   `json:"granted"`
 	Creator string `json:"creator"`
@@ -134,7 +134,7 @@ func (c *Container) EndGrants(ctx context.Context, records *ledger.Ledger) (ledg
 	return records.EndGrants(ctx, head.Granted, c.ID)
 }
 
-// ended returns the write of the dropped record of c, a namespace, which change drops.
+// ended returns the write of the dropped record for the namespace c. change drops the namespace.
 func (c *Container) ended(change registry.Change) ([]registry.Write, error) {
 	value, err := ledger.Decode[registry.Namespace](c.Record)
 	if err != nil {

@@ -89,8 +89,8 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 }
 
 // refuseFrozen returns the error for a commit to found, a table or view called ident, if that is a
-// mirror. Otherwise it returns nil. A live table or view does not become a mirror. So the Apply of
-// the commit need not require more than that the pointer is unchanged.
+// mirror. Otherwise it returns nil. A live table or view does not become a mirror. So for the Apply
+// of the commit, it is enough to require that the pointer is unchanged.
 func refuseFrozen(found *directory.Found, ident moorage.Identifier) error {
 	if found.Pointer.Frozen == "" {
 		return nil
@@ -164,9 +164,8 @@ func (p *Pipeline) tryAlone(ctx context.Context, g *group, known *directory.Foun
 	return p.tryAgain(ctx, g, known) // not the hold's context: losing the lock is harmless
 }
 
-// tryAgain reads the pointer again and makes one attempt. It returns ledger.ErrRetry if nothing but
-// the pointer's version changed during the attempt. known is the pointer as the edit first found
-// it.
+// tryAgain reads the pointer again and makes one attempt. It returns ledger.ErrRetry if only the
+// pointer's version changed during the attempt. known is the pointer as the edit first found it.
 func (p *Pipeline) tryAgain(ctx context.Context, g *group, known *directory.Found) error {
 	g.gather() // before the read, which must not be older than a member
 	reading, stop := g.writing(ctx)
@@ -212,7 +211,7 @@ func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.F
 }
 
 // tryOn makes one attempt on base, the document to which found points. It returns ledger.ErrRetry
-// if nothing but the pointer's version changed during the attempt.
+// if only the pointer's version changed during the attempt.
 func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, base documents.Document) error {
 	building, span := trace.Start(ctx, "build")
 	planned, err := g.plan(building, found, base)
@@ -357,8 +356,8 @@ func (p *Pipeline) planMove(ctx context.Context, by mover, found *directory.Foun
 	}, err
 }
 
-// claimMove plans the claim of the location that a set-location update names, on behalf of works.
-// The table or view also keeps the claim of its old location.
+// claimMove plans the claim of location, which comes from a set-location update, on behalf of
+// works. The table or view also keeps the claim of its old location.
 func (p *Pipeline) claimMove(ctx context.Context, found *directory.Found, location string, works []*work) (
 	claims.Claim, error) {
 	path, err := p.directory.Path(ctx, found.Pointer.Warehouse, nil)

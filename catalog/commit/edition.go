@@ -16,11 +16,11 @@ import (
 type edition struct {
 	*work
 	Target
-	// pinned reports whether the requirements name the uuid; see Edit.Pins.
+	// pinned is true if the requirements name the uuid; see Edit.Pins.
 	pinned bool
 	member registry.Member // the entry of the edit in a group's change record
-	shares bool            // it can share a version
-	bytes  int             // added to a shared version, at most
+	shares bool            // true if it can share a version
+	bytes  int             // the maximum size that it adds to a shared version
 
 	ended  bool
 	answer *Version // set on success, once it has ended
@@ -41,8 +41,8 @@ func (e *edition) replays(base documents.Document) bool {
 	return !e.hasClientKey() && e.Edit.Asks() && e.Edit.Replays(base)
 }
 
-// moves reports whether e must and may be moved on top of ground. It is false if the edit applies
-// to ground unchanged.
+// moves reports whether e must and may be moved on top of ground. It returns false if the edit
+// applies to ground unchanged.
 func (e *edition) moves(ctx context.Context, ground Ground) bool {
 	movable, ok := e.Edit.(Movable)
 	return ok && !e.ended && e.Edit.Check(ground.Base) != nil && movable.Moves(ctx, ground)
@@ -83,7 +83,7 @@ func nextVersion(
 	return edit.Next(base, envOf(now, found))
 }
 
-// envOf returns the inputs of a new version other than its base. found is the pointer to the base.
+// envOf returns the inputs of a new version, except for its base. found is the pointer to the base.
 func envOf(now time.Time, found *directory.Found) metadata.Env {
 	return metadata.Env{Now: now, BaseLocation: found.Pointer.MetadataLocation}
 }

@@ -42,8 +42,8 @@ func newPipeline(authorizer gate.Authorizer) (*commit.Pipeline, *ledger.Ledger, 
 	}), records, nil
 }
 
-// makeWarehouse returns the intent of caller to make a warehouse: it requires that there is none of
-// the name, and writes one.
+// makeWarehouse returns the intent of caller to create a warehouse. The intent requires that the
+// name is free, and writes the warehouse.
 func makeWarehouse(caller moorage.Caller, records *ledger.Ledger, name string) commit.Intent {
 	key := registry.WarehouseKey(name)
 	return commit.Intent{
@@ -61,8 +61,8 @@ func makeWarehouse(caller moorage.Caller, records *ledger.Ledger, name string) c
 	}
 }
 
-// An intent says who asks for what, and how to plan it. The pipeline plans it on what is there, and
-// makes the plan true in one write, or refuses it.
+// An intent has the caller, the request, and a function that plans it. The pipeline plans the
+// intent on the present records, and carries out the plan with one write or refuses it.
 func ExamplePipeline() {
 	ctx := context.Background()
 	pipeline, records, err := newPipeline(gate.AdmitAll())

@@ -25,16 +25,16 @@ const (
 // Shared is an edit that can share one version with other edits of its kind.
 type Shared interface {
 	Edit
-	// Shares reports whether this edit can share a version, and how many bytes it adds at most.
+	// Shares reports whether this edit can share a version, and the maximum number of bytes that it
+	// adds.
 	Shares() (bytes int, ok bool)
 	// Begin begins a version on top of ground.
 	Begin(ground Ground) Chain
-	// Snapshot returns the id of the snapshot that the edit adds; zero if it adds none.
+	// Snapshot returns the ID of the snapshot that the edit adds, or zero if it adds none.
 	Snapshot() int64
 }
 
-// Movable is an edit that can be carried out on a newer version than the version that its client
-// read.
+// Movable is an edit that can be applied to a newer version than its client has read.
 type Movable interface {
 	Shared
 	// Moves reports whether the edit may be moved on top of ground. It is called only if the edit
@@ -59,7 +59,7 @@ type Chain interface {
 	// edit does not join, the chain is unchanged.
 	Add(ctx context.Context, edit Edit) (metadata.Joining, error)
 	// Finish returns the version, or the base itself if nothing changed. lists are the manifest
-	// lists that the version names. They must be written before it.
+	// lists named in the version. They must be written before the version.
 	Finish() (version documents.Document, lists []storage.File, err error)
 }
 
@@ -90,10 +90,10 @@ type group struct {
 	held   *documents.Share
 	// directory checks whether the caller of an edit may still change the table or view.
 	directory *directory.Directory
-	others    []*turn // taken out of the queue, not ended
+	others    []*turn // taken from the queue, and not ended yet
 	alone     bool    // the leading edit takes no more members
-	charge    int     // bytes that held accounts for members other than the leading edit
-	// applying holds the members whose Apply may be under way.
+	charge    int     // bytes in held for members other than the leading edit
+	// applying holds the members whose Apply may be in progress.
 	applying []*edition
 	// lost is the file of an attempt that lost the compare-and-set, until it is deleted.
 	lost *documents.Lost
@@ -127,18 +127,18 @@ func (g *group) gather() {
 	}
 }
 
-// errPanicked reports that a member of a group panicked while it was planned.
+// errPanicked means that a member of a group panicked while it was planned.
 var errPanicked = errors.New("commit: a member of a group panicked")
 
 // groupPlan is the plan of one attempt of a group.
 type groupPlan struct {
 	next    documents.Document // the base itself if nothing changes
 	carried []*edition         // built into next
-	refused []*edition         // fail on top of the edits before them; see edition.err
-	lists   []storage.File     // manifest lists that next names, one for each moved edit
+	refused []*edition         // these fail on top of the edits before them; see edition.err
+	lists   []storage.File     // manifest lists named in next, one for each moved edit
 }
 
-// plan plans the members of g one on top of the other, starting from base. found is the pointer to
+// plan plans the members of g one on top of another, starting from base. found is the pointer to
 // base. It returns only errors of the leading edit.
 func (g *group) plan(ctx context.Context, found *directory.Found, base documents.Document) (*groupPlan, error) {
 	ctx, stop := g.writing(ctx)
@@ -149,7 +149,7 @@ func (g *group) plan(ctx context.Context, found *directory.Found, base documents
 		if err == nil {
 			return planned, nil
 		}
-		// The members fail together. Each may succeed alone.
+		// The members failed together, but each may succeed alone.
 		g.standAlone()
 	}
 	planned := &groupPlan{next: base}
@@ -171,7 +171,7 @@ func (g *group) plan(ctx context.Context, found *directory.Found, base documents
 // planTogether plans several members. An error means that they cannot share a document.
 func (g *group) planTogether(ctx context.Context, ground Ground) (planned *groupPlan, err error) {
 	defer func() {
-		if panicked := recover(); panicked != nil { // the member that caused it panics again when it is planned alone
+		if panicked := recover(); panicked != nil { // when planned alone, its culprit panics again
 			planned, err = nil, errPanicked
 		}
 	}()
@@ -283,7 +283,7 @@ func (g *group) settle(planned *groupPlan, version func(*edition) *Version) {
 }
 
 // writing returns the context for a group's reads and for the write of its file. If the group has
-// several members, the context ends after the length of a turn.
+// several members, the context also ends after the duration of a turn.
 func (g *group) writing(ctx context.Context) (context.Context, context.CancelFunc) {
 	if len(g.others) == 0 {
 		return ctx, func() {}
@@ -328,7 +328,7 @@ func (g *group) failed(ctx context.Context, planned *groupPlan, err error) error
 		g.answer()
 		return err
 	}
-	g.standAlone() // one of them may be too large for the store
+	g.standAlone() // together they may be too large for the store
 	return ledger.ErrRetry
 }
 
@@ -375,7 +375,7 @@ func (g *group) disband() {
 	g.others = nil
 }
 
-// standAlone disbands the group. From then on each member has a version of its own.
+// standAlone disbands the group. From then on, each member gets its own version.
 func (g *group) standAlone() {
 	for _, other := range g.others {
 		other.edition.shares = false

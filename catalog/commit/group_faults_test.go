@@ -17,12 +17,12 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// panicking is a store that panics behind an Apply, once it is armed.
+// panicking is a store that panics after an Apply, once it is armed.
 type panicking struct {
 	registry.Store
 
 	mu    sync.Mutex // guards armed; a leaf
-	armed int        // the Apply, from now on, behind which it panics; 0: none
+	armed int        // it panics after this many Applies; 0 if it is not armed
 }
 
 func (s *panicking) arm(nth int) {
@@ -43,7 +43,7 @@ func (s *panicking) Apply(ctx context.Context, batch registry.Batch) ([]registry
 	return etags, err
 }
 
-// caught is m whose panic is an error, as the server makes it one.
+// caught returns m with panics turned into errors, as the server does.
 func caught(m catalogkit.Member) catalogkit.Member {
 	return func(ctx context.Context, c catalog.Verbs) (table *catalog.Table, err error) {
 		defer func() {
@@ -55,8 +55,8 @@ func caught(m catalogkit.Member) catalogkit.Member {
 	}
 }
 
-// A panic behind the Apply of a group leaves its members unknown: none is told that it was refused,
-// for it happened.
+// After a panic behind the Apply of a group, the outcome of its members is unknown. No member may
+// be refused, because the Apply has happened.
 func TestGroupPanicBehindApply(t *testing.T) {
 	var store *panicking
 	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
@@ -64,7 +64,7 @@ func TestGroupPanicBehindApply(t *testing.T) {
 			`[{"action":"set-snapshot-ref","ref-name":"b","type":"branch","snapshot-id":1}]`)
 		_, err := f.Commit(f.Ctx, ident("t"), catalogkit.AppendSnapshot(f.T, f.Load("t"), 1, 0, 1))
 		must(f.T, err)
-		answers := catalogkit.Together(f, count, func() { store.arm(2) }, // the first is that of the commit in front
+		answers := catalogkit.Together(f, count, func() { store.arm(2) }, // the first is the commit in front
 			caught(commitOf(catalogkit.SetProperty(f.T, "a", "1"))), commitOf(branch), commitOf(catalogkit.SetProperty(f.T, "b", "1")))
 		if answers[0].Err == nil {
 			f.T.Error("the leading commit succeeded")
@@ -83,7 +83,7 @@ func TestGroupPanicBehindApply(t *testing.T) {
 	})
 }
 
-// hangingFiles is a storage whose next Create, once it is armed, hangs until its context ends.
+// hangingFiles is a storage. Once it is armed, its next Create hangs until its context ends.
 type hangingFiles struct {
 	storage.Store
 	hang *hanging
@@ -112,8 +112,8 @@ func (f *hangingFiles) Create(ctx context.Context, location string, body []byte)
 	return f.Store.Create(ctx, location, body)
 }
 
-// A file write that hangs holds the members of a group up for one turn, not for as long as the
-// leading commit waits, and fails none of them.
+// A hanging write of a file delays the members of a group only for one turn, not as long as the
+// leading commit waits. No member fails because of it.
 func TestGroupHangingWrite(t *testing.T) {
 	hang := &hanging{}
 	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
@@ -133,8 +133,8 @@ func TestGroupHangingWrite(t *testing.T) {
 	})
 }
 
-// A repeated request is answered a version that shows its effect, also where another commit of the
-// same moment undid it.
+// A repeated request is answered with a version that contains its effect, even if another commit in
+// the same group undid the effect.
 func TestGroupReplayIsAnsweredItsEffect(t *testing.T) {
 	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
 		table := f.Load("t")
@@ -164,8 +164,8 @@ func TestGroupReplayIsAnsweredItsEffect(t *testing.T) {
 	})
 }
 
-// A client that leaves while another carries its commit out, and then gives it back, takes the
-// commit with it.
+// A client disconnects while another commit carries out its commit. If the group then gives its
+// commit back, the commit is dropped.
 func TestGroupClientLeavesTaken(t *testing.T) {
 	hang := &hanging{}
 	leaving, leave := context.WithCancel(t.Context())
@@ -180,7 +180,7 @@ func TestGroupClientLeavesTaken(t *testing.T) {
 			return c.Commit(ctx, ident("t"), catalogkit.SetProperty(f.T, "left", "yes"))
 		}
 		go func() {
-			time.Sleep(time.Second) // while the write hangs
+			time.Sleep(time.Second) // the write hangs now
 			leave()
 		}()
 		answers := catalogkit.Together(f, count, hang.arm, commitOf(catalogkit.SetProperty(f.T, "a", "1")), left, commitOf(catalogkit.SetProperty(f.T, "b", "1")))
@@ -195,13 +195,12 @@ func TestGroupClientLeavesTaken(t *testing.T) {
 	})
 }
 
-// afterRead is a store in which something happens once a pointer has been read, before its reader
-// learns what it is.
+// afterRead is a store that calls a hook after a pointer was read, and before the read returns.
 type afterRead struct {
 	registry.Store
 
 	mu   sync.Mutex // guards then; a leaf
-	then func()     // nil: nothing does
+	then func()     // may be nil
 }
 
 func (s *afterRead) arm(then func()) {
@@ -227,9 +226,9 @@ func (s *afterRead) Get(ctx context.Context, keys ...registry.Key) ([]registry.R
 	return records, err
 }
 
-// A commit that comes when another has read the table to plan on, and after a node has replaced
-// what that read, is neither refused nor answered by the old version. The one that read changes
-// nothing, so no Apply shows that its version is old.
+// A commit arrives after another commit has read the table, and after a node has replaced the
+// version that was read. The new commit is neither refused nor answered with the old version. The
+// commit that read the table changes nothing, so no Apply shows that its version is old.
 func TestGroupOfLateMembers(t *testing.T) {
 	for name, alone := range map[string]bool{"behind a commit in its turn": false, "behind one that came to a free table": true} {
 		t.Run(name, func(t *testing.T) {

@@ -22,8 +22,8 @@ func commitOf(request catalog.CommitRequest) catalogkit.Member {
 	}
 }
 
-// inBubble runs body with a fixture that has the table "t", and all calls of whose store and
-// storage are counted.
+// inBubble runs body in a bubble of synctest, with a fixture that has the table "t". All calls of
+// the fixture's store and storage are counted.
 func inBubble(t *testing.T, body func(f *catalogkit.Fixture, count *catalogkit.CallCount), change ...func(*catalog.Config)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,8 +35,8 @@ func inBubble(t *testing.T, body func(f *catalogkit.Fixture, count *catalogkit.C
 	})
 }
 
-// Commits that wait at one table are carried out with one file and one Apply, and all of them are
-// answered that version. Its metadata log has one entry more, and its change names all.
+// Commits that wait at one table are carried out with one file and one Apply, and all are answered
+// with that version. Its metadata log has one more entry, and its change record names all commits.
 func TestGroupIsOneFile(t *testing.T) {
 	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
 		const clients = 8
@@ -79,7 +79,7 @@ func TestGroupIsOneFile(t *testing.T) {
 	})
 }
 
-// A group of one is the setting by which each commit has a version of its own.
+// With a group size of one, each commit has its own version.
 func TestGroupOfOne(t *testing.T) {
 	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
 		catalogkit.Together(f, count, nil,
@@ -90,15 +90,16 @@ func TestGroupOfOne(t *testing.T) {
 	}, func(config *catalog.Config) { config.CommitGroup = 1 })
 }
 
-// The failure of a member is its own, wherever it stands, and what it requires is asked of what the
-// members before it made. Those that would undo one another have versions of their own.
+// If a member fails, only that member is refused, whatever its position. Its requirements are
+// checked against the result of the members before it. Members that would undo each other get their
+// own versions.
 func TestGroupRefusals(t *testing.T) {
 	const requireNoHead = `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`
 	rows := []struct {
 		name    string
 		request func(f *catalogkit.Fixture) catalog.CommitRequest
-		want    moorage.Kind // of the refusal; succeeds for none
-		after   bool         // it takes a version of its own
+		want    moorage.Kind // of the refusal; succeeds if there is none
+		after   bool         // it gets its own version
 	}{
 		{"append behind an append", func(f *catalogkit.Fixture) catalog.CommitRequest {
 			return catalogkit.AppendSnapshot(f.T, f.Load("t"), 2, 0, 1)
@@ -132,7 +133,7 @@ func TestGroupRefusals(t *testing.T) {
 						commitOf(catalogkit.AppendSnapshot(f.T, f.Load("t"), 1, 0, 1)), commitOf(catalogkit.SetProperty(f.T, "other", "yes")),
 					}
 					odd := commitOf(row.request(f))
-					at := place + 1 // the append stays in front
+					at := place + 1 // the append stays first
 					members = append(members[:at:at], append([]catalogkit.Member{odd}, members[at:]...)...)
 					if row.name == "the same property" && place == 0 {
 						members[1], members[2] = members[2], members[1]
@@ -165,7 +166,8 @@ func TestGroupRefusals(t *testing.T) {
 	}
 }
 
-// A request that is sent twice while both wait happens once, and both are answered that it did.
+// If a request is sent twice and both copies wait, it happens once, and both are answered with
+// success.
 func TestGroupRepeatedAppend(t *testing.T) {
 	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
 		request := catalogkit.AppendSnapshot(f.T, f.Load("t"), 1, 0, 1)
@@ -177,7 +179,8 @@ func TestGroupRepeatedAppend(t *testing.T) {
 	})
 }
 
-// A member whose key has an outcome is answered that, and the others go on without it.
+// A member whose key has an outcome is answered with that outcome, and the others continue without
+// it.
 func TestGroupAnsweredKey(t *testing.T) {
 	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
 		other, err := catalogkit.NewInstance(f.Config)
@@ -208,7 +211,7 @@ func TestGroupAnsweredKey(t *testing.T) {
 	})
 }
 
-// Keys of members get their outcomes with the one Apply, and answer a repeated request.
+// The one Apply also stores the outcomes of the members' keys. They answer repeated requests.
 func TestGroupKeys(t *testing.T) {
 	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
 		var members []catalogkit.Member
@@ -232,8 +235,8 @@ func TestGroupKeys(t *testing.T) {
 	})
 }
 
-// The Apply of a group fails for all of its members, or its answer is lost for all: none is told
-// what is not so.
+// The Apply of a group fails for all of its members, or its answer is lost for all. No member gets
+// a wrong answer.
 func TestGroupFaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		action registrytest.Action
@@ -276,7 +279,7 @@ func TestGroupFaults(t *testing.T) {
 	}
 }
 
-// A client that leaves while its commit waits takes the commit with it.
+// If a client disconnects while its commit waits, the commit is dropped.
 func TestGroupClientLeaves(t *testing.T) {
 	inBubble(t, func(f *catalogkit.Fixture, count *catalogkit.CallCount) {
 		leaving, leave := context.WithCancel(f.Ctx)
@@ -296,7 +299,7 @@ func TestGroupClientLeaves(t *testing.T) {
 	})
 }
 
-// succeeds stands for the kind of no error.
+// succeeds stands for success in place of an error kind.
 const succeeds moorage.Kind = 255
 
 func outcomeOf(err error) moorage.Kind {

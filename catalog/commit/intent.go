@@ -15,18 +15,18 @@ import (
 	"moorage/storage"
 )
 
-// Intent is one requested change of the catalog, as a verb hands it in.
+// Intent is one requested change of the catalog, as submitted by a verb.
 type Intent struct {
 	Caller moorage.Caller
 	Verb   gate.Verb
 	Key    *Key // the idempotency key of the request; nil if it has none
-	// On are the names of the objects, at least one. The identifier of a warehouse or a namespace
+	// On lists the names of the objects, at least one. The identifier of a warehouse or a namespace
 	// has an empty name.
 	On []moorage.Identifier
 	// Lease is a lease that the caller must hold when the change happens. It is nil if the request
 	// requires no lease.
 	Lease *registry.LeaseID
-	// Silent means that the intent has no answer, and that no answer is stored for its key.
+	// If Silent is true, the intent has no answer, and no answer is stored for its key.
 	Silent bool
 
 	// Look checks the present state without locks. It returns a refusal if the intent would fail on
@@ -36,7 +36,7 @@ type Intent struct {
 	// Plan reads the records that the verb depends on, and plans the change. It is called again on
 	// newer records after ledger.ErrRetry, which it may return itself.
 	Plan Planner
-	// Drains means that Plan drops a container, which the pipeline marks as dropping first.
+	// Drains is true if Plan drops a container. The pipeline first marks the container as dropping.
 	Drains bool
 	// Edits are the tables and views that a commit, replace or transaction changes; they replace
 	// Plan. Several edits happen together.
@@ -52,9 +52,9 @@ type Key struct {
 	Method    string
 	Path      string   // including the query
 	Body      [32]byte // SHA-256
-	// Internal means that a node drew the key, to forward a request without a key to another node
-	// safely. The client does not know that key and may send the request again without it. Then an
-	// earlier success is recognised by its effect, as for a request without a key.
+	// Internal is true if a node drew the key, in order to forward a request without a key safely
+	// to another node. The client does not know that key and may repeat the request without it.
+	// Then an earlier success is recognised by its effect, as for a request without a key.
 	Internal bool
 }
 
@@ -84,7 +84,7 @@ type Attempt struct {
 	// KeyExpires is when the key expires, after which its outcome is not returned again. Zero if
 	// the request has no key.
 	KeyExpires time.Time
-	// Container is the namespace or warehouse that a drop has marked; nil for other verbs.
+	// Container is the namespace or warehouse marked by a drop; nil for other verbs.
 	Container *Container
 }
 
@@ -101,7 +101,7 @@ type Plan struct {
 	Writes     []registry.Write
 	// Place is where the files of a new object are; set only if the plan creates one.
 	Place storage.Place
-	// Items are the objects that the change record names.
+	// Items are the objects named in the change record.
 	Items []registry.Item
 	// File is written before the Apply, and deleted if the Apply certainly did not happen. Its
 	// location is empty if no file is written.
@@ -109,16 +109,16 @@ type Plan struct {
 	// Read is a version whose existing file was read; it is cached after the Apply. Outdated is a
 	// version that is removed from the cache because the table's owner overwrote its file.
 	Read, Outdated Kept
-	// Folder is created where the storage has folders; empty if there is none to create. Some
-	// engines write to the folder before they commit, and do not create it.
+	// Folder is a folder to create if the storage has folders; it may be empty. Some engines write
+	// to the folder before they commit, and do not create it.
 	Folder string
 	// Answer is the outcome of the intent.
 	Answer Outcome
-	// Empty means that there is nothing to apply: Answer already is the outcome.
+	// If Empty is true, there is nothing to apply: Answer already is the outcome.
 	Empty bool
 	// Trimmed are metadata files that are deleted after the Apply.
 	Trimmed documents.Trimmed
-	// Purges means that the plan writes a task for a purge worker.
+	// Purges is true if the plan writes a task for a purge worker.
 	Purges bool
 	// Told is logged at level info after the Apply, unless its message is empty.
 	Told Told
@@ -143,11 +143,11 @@ type Outcome struct {
 	Version    *Version
 	Properties map[string]string           // of a new namespace, not nil
 	Changed    *registry.ChangedProperties // of a namespace
-	// IsStored means that this is the stored answer of an attempt with the same key.
+	// IsStored is true if this is the stored answer of an attempt with the same key.
 	IsStored bool
 }
 
-// Version is one version of a table or view, as loads and mutations return it.
+// Version is one version of a table or view, as returned by loads and mutations.
 type Version struct {
 	Ident    moorage.Identifier
 	Pointer  registry.ID // zero for a staged table
@@ -158,11 +158,11 @@ type Version struct {
 	Registration registry.ID
 	// Labels is the version of the labels; zero if there are none, or if it is no longer known.
 	Labels registry.ID
-	// Found is the found pointer if the version is for a load, else nil.
+	// Found is the found pointer if the version is for a load, and otherwise nil.
 	Found *directory.Found
 }
 
-// VersionOf returns the version of ident with the pointer found and the content document.
+// VersionOf returns the version of ident with the pointer in found and the given document.
 func VersionOf(found *directory.Found, ident moorage.Identifier, document documents.Document) *Version {
 	return &Version{
 		ident, found.Pointer.ID, found.Pointer.MetadataLocation, document, found.Storage, found.Pointer.Registration,
@@ -195,8 +195,8 @@ func (o Outcome) record() registry.Outcome {
 type Target struct {
 	Kind  *directory.Kind
 	Ident moorage.Identifier
-	// Asks are the privileges on the target that its caller needs. access.See only requires that
-	// the caller sees it. A Create checks privileges itself.
+	// Asks are the privileges that the caller needs on the target. access.See only requires that
+	// the target is visible to the caller. A Create checks privileges itself.
 	Asks access.Privileges
 	Edit Edit
 	// Pointer identifies the table or view directly. It is zero if the target is found by its name.
@@ -218,7 +218,7 @@ type Edit interface {
 	// Asks reports whether the edit has updates.
 	Asks() bool
 	// Actions returns the updates of the edit for its change record, in their order; see
-	// registry.Item.Actions. If Next chooses the updates, its last call decides.
+	// registry.Item.Actions. If Next chooses the updates, they are those of its last call.
 	Actions() []string
 	// Replays reports whether base already contains all updates.
 	Replays(base documents.Document) bool

@@ -20,9 +20,9 @@ const (
 	// internalKeyLifetime is the lifetime of an internal key. Both the node that drew the key and
 	// the node that received the forwarded request finish sooner.
 	internalKeyLifetime = 2 * time.Minute
-	// keyPathBytesMax bounds the stored part of a request's path, which is only for people who read
-	// the record. keyMessageBytesMax bounds the stored part of a refusal's message. Messages to
-	// clients are shorter than that.
+	// keyPathBytesMax bounds the stored part of a request's path, which is only meant for human
+	// readers of the record. keyMessageBytesMax bounds the stored part of a refusal's message.
+	// Messages to clients are shorter than that.
 	keyPathBytesMax    = 1 << 10
 	keyMessageBytesMax = 4 << 10
 )
@@ -103,9 +103,9 @@ func (p *Pipeline) runWithKey(ctx context.Context, w *work) (Outcome, error) {
 	return p.afterFailure(ctx, w.key, err)
 }
 
-// effectOf is for a refused w whose tables show that an earlier attempt happened. It returns the
-// answer of that attempt. The client sent the attempt with another key, or the key's outcome has
-// expired. A repeated request without a key is recognised earlier; see edition.replays.
+// effectOf handles a refused w if its tables show that an earlier attempt has happened. It returns
+// the answer of that attempt. The client sent the earlier attempt with another key, or the key's
+// outcome has expired. A repeated request without a key is recognised earlier; see edition.replays.
 //
 // Errors: KindUnavailable if this cannot be determined.
 func (p *Pipeline) effectOf(ctx context.Context, w *work) (outcome Outcome, there bool, err error) {
@@ -226,7 +226,7 @@ func (p *Pipeline) afterFailure(ctx context.Context, key *ledger.Key, failure er
 			return outcome, err
 		case err == nil && !errors.Is(failure, ledger.ErrAnswered):
 			return Outcome{}, failure
-		case err == nil, // the outcome has expired just now
+		case err == nil, // the outcome has just expired
 			p.ledger.StopsLooking(looking, attempt, err):
 			return Outcome{}, p.outcomeUnknown(ctx, key, errors.Join(failure, err))
 		}
@@ -241,9 +241,9 @@ func (p *Pipeline) detachedLook(ctx context.Context) (asking, looking context.Co
 	return asking, looking, func() { endLooking(); endAsking() }
 }
 
-// outcomeUnknown returns the error of an attempt that changed nothing, although an earlier attempt
-// with the same key may have succeeded. The error must not look like a refusal: the client would
-// delete the files of a successful commit. It must not look like a request to retry either.
+// outcomeUnknown returns the error for an attempt that changed nothing if an earlier attempt with
+// the same key may have succeeded. The error must not look like a refusal: the client would delete
+// the files of a successful commit. It must not look like a request to retry either.
 func (p *Pipeline) outcomeUnknown(ctx context.Context, key *ledger.Key, cause error) error {
 	p.log.ErrorContext(ctx, "the outcome of a change with an Idempotency-Key cannot be read",
 		"key", key.Record.ID, "method", key.Request.Method, "path", key.Request.Path, "error", cause)
@@ -251,8 +251,8 @@ func (p *Pipeline) outcomeUnknown(ctx context.Context, key *ledger.Key, cause er
 		Message: "The outcome of the requests with this Idempotency-Key is unknown", Err: cause}
 }
 
-// lookUp returns the outcome of an attempt with key. found reports whether there is an outcome. If
-// found is false and err is set, the lookup failed.
+// lookUp returns the outcome of an attempt with key. found is true if there is an outcome. If found
+// is false and err is not nil, the lookup failed.
 func (p *Pipeline) lookUp(ctx context.Context, key *ledger.Key) (outcome Outcome, found bool, err error) {
 	records, err := p.ledger.Get(ctx, key.Record)
 	if err != nil || !records[0].Exists() {
@@ -304,8 +304,9 @@ func (r *refusals) admit(caller string, now time.Time) bool {
 	return true
 }
 
-// concludeRefused stores the refusal of w, if its caller sees the warehouse. For other callers it
-// stores nothing: they could fill the store, and they do not need the outcome of their key.
+// concludeRefused stores the refusal of w, if the warehouse is visible to the caller. For other
+// callers it stores nothing: they could fill the store, and they do not need the outcome of their
+// key.
 func (p *Pipeline) concludeRefused(ctx context.Context, w *work, refusal error) (Outcome, error) {
 	isIn, err := p.directory.Sees(ctx, w.asker(), w.Key.Warehouse)
 	switch {
@@ -320,7 +321,7 @@ func (p *Pipeline) concludeRefused(ctx context.Context, w *work, refusal error) 
 	return p.conclude(ctx, w, Outcome{}, refusal)
 }
 
-// inflight holds the mutations with keys that are under way on this node. An attempt waits for an
+// inflight holds the mutations with keys that are in progress on this node. An attempt waits for an
 // earlier attempt with its key, only to save work: correctness does not depend on the wait.
 // inflight is safe for concurrent use.
 type inflight struct {
@@ -331,8 +332,8 @@ type inflight struct {
 func newInflight() *inflight { return &inflight{underWay: make(map[registry.Key]chan struct{})} }
 
 // begin registers a mutation with this key and returns the function that ends it. If a mutation
-// with the key is under way, begin returns a channel instead, which is closed when that mutation
-// ends.
+// with the key is already in progress, begin instead returns a channel that is closed when that
+// mutation ends.
 func (i *inflight) begin(key registry.Key) (end func(), other <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"moorage/registry"
 )
 
-// The outcome of an internal key is kept for as long as two nodes may work on one request. That of
-// a client's key is kept for as long as clients are told.
+// The outcome of an internal key is kept as long as two nodes may work on one request. The outcome
+// of a client's key is kept for the lifetime that clients are told.
 func TestInternalKeyIsShort(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -30,8 +30,8 @@ func TestInternalKeyIsShort(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreBounded: a node stores a bounded number of refusals of a caller in a minute, of
-// each caller by itself, and begins again with the next minute.
+// TestRefusalsAreBounded: in each minute, a node stores a bounded number of refusals for each
+// caller.
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
 	var r refusals
@@ -52,7 +52,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// A key is remembered while an attempt with it is under way, and no longer.
+// A key is remembered only while an attempt with it is in progress.
 func TestTwinsDoNotPileUp(t *testing.T) {
 	t.Parallel()
 	inflight := newInflight()

@@ -14,9 +14,10 @@ import (
 	"moorage/registry"
 )
 
-// note remembers how w ended, which began at began, for the tables and views that it edits. For a
-// requirement that does not hold it returns err with the last commit of the table in its text. The
-// caller may see that: each privilege that a commit needs implies access.Describe.
+// note records in the activity how w ended, for the tables and views that it edits. w began at the
+// time began. If a requirement failed, note returns err with the last commit of the table added to
+// the text. The caller may see that commit, because each privilege that a commit needs implies
+// access.Describe.
 func (p *Pipeline) note(ctx context.Context, w *work, began time.Time, err error) error {
 	now := p.now()
 	if err == nil {
@@ -65,7 +66,7 @@ func (p *Pipeline) note(ctx context.Context, w *work, began time.Time, err error
 	return err
 }
 
-// targetNow returns the table or view of a target as this node last saw it. It reads nothing.
+// targetNow returns the table or view of a target, as last seen by this node. It reads nothing.
 func (p *Pipeline) targetNow(target Target) (of activity.Table, found *directory.Found, known bool) {
 	found, known = p.directory.Known(target.Ident)
 	if !known {
@@ -75,7 +76,7 @@ func (p *Pipeline) targetNow(target Target) (of activity.Table, found *directory
 }
 
 // isRefusal reports whether a failure of this kind refuses a commit because of its content, or
-// because of another commit. Failures about objects that the caller may not see are others.
+// because of another commit. It is false for failures about objects that the caller may not see.
 func isRefusal(kind moorage.Kind) bool {
 	switch kind {
 	case moorage.KindCommitFailed, moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation,

@@ -28,8 +28,8 @@ type transaction struct {
 	*Pipeline
 	warehouse string
 	parts     []*participant
-	held      *documents.Share // of the memory for metadata
-	until     time.Time        // when it stops waiting for locks
+	held      *documents.Share // its share of the memory for metadata
+	until     time.Time        // the time when it stops waiting for locks
 }
 
 // participant is a table of a transaction. The transaction changes it, creates it, or only checks
@@ -39,7 +39,7 @@ type participant struct {
 	pinned bool // the table is found by its table-uuid; see edition
 
 	found *directory.Found   // nil for a new table
-	base  documents.Document // the document that found names; nil for a new table
+	base  documents.Document // the document named in found; nil for a new table
 
 	place storage.Place  // where its files are
 	next  documents.File // nothing to write if next.Document == base
@@ -63,7 +63,7 @@ func (p *Pipeline) newTransaction(w *work) *transaction {
 
 func (p *participant) writes() bool { return p.next.Document != p.base }
 
-// replayed reports whether all edits of t have happened before.
+// replayed reports whether all edits of t have already happened.
 func (t *transaction) replayed() bool {
 	asks := false
 	if t.key != nil {
@@ -151,7 +151,7 @@ func (t *transaction) mayAll(ctx context.Context) error {
 	return nil
 }
 
-// readDocuments reads the documents of the pointers of t, several files at a time.
+// readDocuments reads the documents of the pointers of t, several files concurrently.
 func (t *transaction) readDocuments(ctx context.Context) error {
 	var bytes atomic.Int64
 	count := func(part *participant, document documents.Document) error {
@@ -200,8 +200,8 @@ func (t *transaction) readDocuments(ctx context.Context) error {
 	return group.Wait()
 }
 
-// readPinned reads the pointers of tables that the transaction finds by their table-uuid, whatever
-// their names are.
+// readPinned reads the pointers of tables that the transaction finds by table-uuid, whatever their
+// present names are.
 func (t *transaction) readPinned(ctx context.Context, parts []*participant) error {
 	known := make([]*directory.Found, len(parts))
 	for i, part := range parts {
@@ -268,8 +268,8 @@ func safely(ctx context.Context, do func(context.Context) error) error {
 	return err
 }
 
-// panicError returns the internal error of a request that waited for a goroutine that panicked. The
-// log contains the stack of the panic.
+// panicError returns the internal error for a request whose goroutine panicked. The log contains
+// the stack of the panic.
 func panicError(op, ident string, panicked *worker.PanicError) error {
 	return moorage.E(op, ident, moorage.KindInternal, fmt.Errorf("%w\n%s", panicked, panicked.Stack))
 }
@@ -349,7 +349,7 @@ func overlap(ident moorage.Identifier, key registry.Key) error {
 		"Another change of the transaction is for the same table as %s", ident)
 }
 
-// participants returns the tables of t as the transaction log records them.
+// participants returns the tables of t in the form of the transaction log.
 func (t *transaction) participants() []txlog.Participant {
 	noted := make([]txlog.Participant, len(t.parts))
 	for i, p := range t.parts {

@@ -54,7 +54,7 @@ type Config struct {
 	// RaceLost is called with a pointer on which an edit lost the compare-and-set. It must not
 	// block. Default: does nothing.
 	RaceLost func(pointer registry.ID)
-	// Activity remembers how commits ended. Default: an Activity of its own.
+	// Activity records how commits ended. Default: a new Activity.
 	Activity *activity.Activity
 	// Moved is called with the number of commits in a new version that were moved on top of a newer
 	// base. Default: does nothing.
@@ -89,15 +89,15 @@ type Pipeline struct {
 	transactions *txlog.Log
 	leases       leaseReader
 	queue        *queue
-	// transactionQueue is where transactions wait for other transactions that hold the locks of
-	// their tables.
+	// transactionQueue holds transactions that wait for other transactions with locks on their
+	// tables.
 	transactionQueue *queue
 	inflight         *inflight
 	refusals         refusals
 	lockTimes        locks.Timeouts
 	startedAt        time.Time
 
-	lastDeadScan atomic.Pointer[time.Time] // the last scan for dead transactions that hold locks; nil if there was none
+	lastDeadScan atomic.Pointer[time.Time] // time of the last scan for dead transactions; nil before the first
 }
 
 // New returns a pipeline over the parts of config.
@@ -144,8 +144,8 @@ func New(config Config) *Pipeline {
 // Waiting reports whether commits of the pointer wait for their turn on this node.
 func (p *Pipeline) Waiting(pointer registry.ID) bool { return p.queue.waiting(pointer) }
 
-// Submit carries out an intent, and returns when its effect is durable. An intent with a key whose
-// outcome is known changes nothing, and gets the earlier answer.
+// Submit carries out an intent, and returns when its effect is durable. If the key of an intent has
+// an outcome, the intent changes nothing, and gets the earlier answer.
 //
 // Errors: the errors of the gate and of the plan. KindUnavailable: nothing was and nothing will be
 // applied. KindCommitFailed: nothing was applied, because other commits won every race.

@@ -40,8 +40,8 @@ type turn struct {
 	pointer registry.ID
 	place   *list.Element // nil when the turn has ended
 	begun   chan struct{} // closed when the turn begins
-	done    chan struct{} // closed when another commit carried this one out, or gave it back to a caller that left
-	taken   bool          // another commit carries this one out
+	done    chan struct{} // closed when another commit did this one, or gave it back unwanted
+	taken   bool          // another commit is carrying this one out
 	waited  bool          // other turns were in front when it joined
 	left    bool          // its caller stops waiting once the turn is given back
 	timer   *time.Timer   // ends the turn after turnMax; nil until the turn begins
@@ -111,12 +111,12 @@ func (q *queue) takeAhead(ctx context.Context, id registry.ID) (*turn, error) {
 	if q.leave(mine) {
 		return nil, ctx.Err()
 	}
-	return mine, nil // it has begun just now
+	return mine, nil // it has just begun
 }
 
-// takeAll calls takeAhead for each of ids, one after the other, in an order that all callers share.
-// So no two callers wait for each other. It does without the turns that it did not get before ctx
-// ended. release ends the turns. waited reports whether other turns were in front in any queue.
+// takeAll calls takeAhead for each of ids, one after another, in an order that is the same for all
+// callers. So no two callers wait for each other. When ctx ends, it continues without the remaining
+// turns. release ends the turns. waited is true if other turns were in front in any queue.
 func (q *queue) takeAll(ctx context.Context, ids []registry.ID) (release func(), waited bool) {
 	ids = slices.Clone(ids)
 	slices.SortFunc(ids, func(a, b registry.ID) int { return bytes.Compare(a[:], b[:]) })
@@ -178,7 +178,7 @@ func (q *queue) joinLocked(id registry.ID, e *edition) *turn {
 	return mine
 }
 
-// gather takes commits for which fits returns true from behind the turn mine, in their order. Each
+// gather takes the commits behind the turn mine for which fits returns true, in their order. Each
 // taken commit must be answered or given back.
 func (q *queue) gather(mine *turn, fits func(*edition) bool) (taken []*turn) {
 	q.mu.Lock()

@@ -1,5 +1,5 @@
-// These tests are in the package: when a commit waits for its turn, and for how long, shows at no
-// port.
+// These tests are in the package, because the ports do not show when and how long a commit waits
+// for its turn.
 
 package commit
 
@@ -15,7 +15,8 @@ import (
 	"moorage/registry"
 )
 
-// turnTest is a bubble of virtual time with turns in it, which must be empty at the end.
+// turnTest runs body in a bubble of virtual time with a queue of turns. The queue must be empty at
+// the end.
 func turnTest(t *testing.T, body func(t *testing.T, turns *queue)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,7 +29,7 @@ func turnTest(t *testing.T, body func(t *testing.T, turns *queue)) {
 	})
 }
 
-// take waits for a turn, as a commit does that nobody else carries out.
+// take waits for a turn, like a commit that no other commit carries out.
 func take(ctx context.Context, turns *queue, id registry.ID) (release func(), err error) {
 	mine, err := turns.take(ctx, id, &edition{})
 	return func() { turns.end(mine) }, err
@@ -44,7 +45,7 @@ func mustTake(t *testing.T, turns *queue, id registry.ID) (release func()) {
 	return release
 }
 
-// Turns at one pointer begin in the order of arrival, each after the one before has ended.
+// Turns at one pointer begin in the order of arrival, each after the previous one has ended.
 func TestTurnsInOrder(t *testing.T) {
 	turnTest(t, func(t *testing.T, turns *queue) {
 		const takers = 8
@@ -85,7 +86,7 @@ func TestTurnsInOrder(t *testing.T) {
 	})
 }
 
-// Pointers do not wait for one another.
+// Commits to different pointers do not wait for each other.
 func TestTurnsPerPointer(t *testing.T) {
 	turnTest(t, func(t *testing.T, turns *queue) {
 		first := mustTake(t, turns, registry.ID{1})
@@ -96,7 +97,7 @@ func TestTurnsPerPointer(t *testing.T) {
 	})
 }
 
-// A turn that is not released ends after turnMax; releasing it later takes nothing from the next.
+// A turn that is not released ends after turnMax. Releasing it later does not end the next turn.
 func TestTurnsEnd(t *testing.T) {
 	turnTest(t, func(t *testing.T, turns *queue) {
 		began := time.Now()
@@ -143,7 +144,7 @@ func TestTurnsReleaseTwice(t *testing.T) {
 	})
 }
 
-// Who gives up leaves the queue, and those behind keep their order.
+// A commit that stops waiting leaves the queue, and the commits behind it keep their order.
 func TestTurnsCancel(t *testing.T) {
 	turnTest(t, func(t *testing.T, turns *queue) {
 		release := mustTake(t, turns, registry.ID{1})

@@ -11,8 +11,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A client lost the answer to an append and sends it again. The answer is that it happened: once,
-// and as long as the table shows it.
+// A client lost the answer to an append and repeats it. As long as the table contains the append,
+// the answer is success, and the append has happened only once.
 func TestReplayWithoutKey(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -45,8 +45,8 @@ func TestReplayWithoutKey(t *testing.T) {
 	f.WantClean()
 }
 
-// The same holds for an append that changes the table besides, as a replacement does, while all of
-// it shows.
+// The same holds for an append with further changes, such as a replacement, as long as the table
+// contains all of them.
 func TestReplayOfReplaceWithoutKey(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -75,7 +75,7 @@ func TestReplayOfReplaceWithoutKey(t *testing.T) {
 	f.WantClean()
 }
 
-// lastColumnID returns the highest field id that a table gave.
+// lastColumnID returns the highest field ID assigned in a table.
 func lastColumnID(t *testing.T, table *catalog.Table) int {
 	t.Helper()
 	var document struct {
@@ -87,7 +87,7 @@ func lastColumnID(t *testing.T, table *catalog.Table) int {
 	return document.LastColumnID
 }
 
-// The same of a commit that makes a table, which is known again by the uuid that was drawn for it.
+// The same holds for a commit that creates a table. The table is recognised by its uuid.
 func TestReplayOfCreateWithoutKey(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -122,11 +122,11 @@ func TestReplayOfCreateWithoutKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = f.Commit(f.Ctx, ident("t"), create)
-	catalogkit.WantKind(t, err, moorage.KindAlreadyExists) // its uuid is a dropped table's
+	catalogkit.WantKind(t, err, moorage.KindAlreadyExists) // its uuid belongs to a dropped table
 	f.WantClean()
 }
 
-// createOf is the commit that makes a staged table with one snapshot.
+// createOf returns the commit that creates a staged table with one snapshot.
 func createOf(t *testing.T, staged *catalog.Table, snapshot int64) catalog.CommitRequest {
 	t.Helper()
 	request := catalogkit.AppendSnapshot(t, staged, snapshot, 0, 1)
@@ -139,9 +139,9 @@ func createOf(t *testing.T, staged *catalog.Table, snapshot int64) catalog.Commi
 	return create
 }
 
-// The same holds for a client that sends its append again under another key, or after its key was
-// forgotten: alone, as a create, and in a transaction. What it is answered is stored under that
-// key.
+// The same holds for a client that repeats its append with another key, or after the outcome of its
+// key was deleted. It holds for a commit, a create and a transaction. The answer is stored under
+// the new key.
 func TestReplayUnderAnotherKey(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"append", "create", "transaction"} {
@@ -192,7 +192,7 @@ func TestReplayUnderAnotherKey(t *testing.T) {
 	}
 }
 
-// answered is the text of an answer, and its error.
+// answered returns the text of an answer, and its error.
 func answered(outcome catalogkit.Reply, err error) (string, error) {
 	return catalogkit.AnswerText(outcome, err), err
 }

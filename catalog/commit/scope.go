@@ -11,13 +11,13 @@ import (
 	"moorage/registry"
 )
 
-// Scope holds the names that one use of a verb locks, at the levels of the verb's row.
+// Scope holds the names that one use of a verb locks, at the levels in the verb's row of gate.Row.
 type Scope struct {
 	Warehouse string
 	Namespace moorage.Namespace    // for locks.LevelNamespace
 	Names     []moorage.Identifier // for locks.LevelShard
 	Pointers  []registry.ID        // for locks.LevelPointer
-	// Verb replaces the intent's verb for choosing the row. A register sets it to the verb that
+	// Verb replaces the intent's verb in the choice of the row. A register sets it to the verb that
 	// fits the present state of the name.
 	Verb gate.Verb
 }

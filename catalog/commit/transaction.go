@@ -27,8 +27,8 @@ const (
 	// transactionTimeout bounds the work of a coordinator. It leaves a margin before
 	// TransactionDeadline.
 	transactionTimeout = 45 * time.Second
-	// TransactionTriesMax bounds how often a transaction is built. It is built again only if
-	// versions of its tables changed before its Apply.
+	// TransactionTriesMax is the maximum number of times that a transaction is built. It is built
+	// again only if versions of its tables changed before its Apply.
 	TransactionTriesMax = 8
 	// transactionTurnsMax bounds how long a transaction that is built again waits for turns at its
 	// tables. The rest of turnMax is left for writing its files and its Apply.
@@ -41,11 +41,12 @@ const (
 	// after twice that time if the node ran an older version. If the other attempt takes longer
 	// still, it may hang, and both attempts are refused.
 	DuplicateWaitMax = 8 * time.Second
-	// abortDeadPause is the least time between two scans of the log for dead transactions that hold
-	// locks. On a busy table a held lock rarely means a dead transaction, and a dead transaction
-	// can wait.
+	// abortDeadPause is the minimum time between two scans of the log for dead transactions that
+	// hold locks. On a busy table a held lock rarely means a dead transaction, and a dead
+	// transaction can wait.
 	abortDeadPause = time.Second
-	// FilesAtOnce is how many metadata files one transaction reads, or writes, at a time.
+	// FilesAtOnce is the number of metadata files that one transaction reads, or writes,
+	// concurrently.
 	FilesAtOnce = 16
 )
 
@@ -61,14 +62,14 @@ const (
 // unchanged. Recovery deletes the files that the record names.
 //
 // The coordinator takes the locks of all pointers at once or not at all. The locks only save work:
-// the Apply requires that the records that were read are unchanged. If nothing but versions
-// changed, the coordinator checks and builds everything again, a bounded number of times.
+// the Apply requires that the records that were read are unchanged. If only versions have changed,
+// the coordinator checks and builds everything again, a bounded number of times.
 func (p *Pipeline) runTransaction(ctx context.Context, w *work) error {
 	t := p.newTransaction(w)
 	t.held = p.documents.Room().Enter(t.warehouse)
 	defer t.held.GiveBack()
-	// A change that names no existing table, or fails against the present versions, is refused
-	// before any lock.
+	// A change of a missing table, or one that fails against the present versions, is refused
+	// before any lock is taken.
 	err := p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return t.readParticipants(ctx) })
 	if err != nil {
 		return err
@@ -102,8 +103,8 @@ func (p *Pipeline) runTransaction(ctx context.Context, w *work) error {
 
 // waitForOthers waits until earlier transactions of this node that share tables with t have ended.
 // It waits at most transactionWait. So transactions get the locks in order of arrival. Correctness
-// does not depend on the wait. release lets the transactions behind t continue. waited reports
-// whether there were earlier transactions.
+// does not depend on the wait. release lets the transactions behind t continue. waited is true if
+// there were earlier transactions.
 func (t *transaction) waitForOthers(ctx context.Context) (release func(), waited bool) {
 	t.until = t.now().Add(t.transactionWait)
 	if t.transactionWait <= 0 {
@@ -125,9 +126,9 @@ func (t *transaction) pointers() []registry.ID {
 	return ids
 }
 
-// lock takes the locks of all existing tables of t at once. If transactionWait is set, it retries
-// for that long. First it aborts transactions whose coordinator died while it held one of the
-// locks.
+// lock takes the locks of all existing tables of t at once. If transactionWait is not zero, it
+// retries for that long. First it aborts transactions whose coordinator died while it held one of
+// the locks.
 //
 // A refusal is an outcome that holds for all attempts with the same key. So a transaction with a
 // key also waits for two holders that are not separate operations. One is another attempt of t, on
@@ -146,7 +147,7 @@ func (t *transaction) lock(ctx context.Context) (locks.Hold, error) {
 		waiting, cancel = context.WithTimeout(ctx, DuplicateWaitMax)
 		defer cancel()
 	}
-	sought := false     // whether lock has looked for dead transactions
+	sought := false     // whether lock has already looked for dead transactions
 	recovering := false // recovery may hold locks of the tables
 	for attempt := 0; ; attempt++ {
 		hold, err := t.locks.Acquire(ctx, asked, locks.Options{NonBlocking: true})
@@ -215,7 +216,7 @@ func (p *Pipeline) abortDead(ctx context.Context, pointers []registry.ID) bool {
 		case !touches || !p.isDue(entry) || entry.State == registry.StateCommitted:
 			continue
 		case entry.State == registry.StateAborted && now.Sub(entry.Deadline) >= txlog.LockPatience:
-			continue // only the deletion of its files is left to do
+			continue // only the deletion of its files is left
 		}
 		if _, err := p.transactions.Abort(ctx, entry); err != nil {
 			p.log.WarnContext(ctx, "could not abort a transaction whose tables are needed",

@@ -12,14 +12,14 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// around is what is done, once, before and after the next file is made.
+// around has functions that are called once, before and after the next file is created.
 type around struct {
 	due    atomic.Bool
 	before func()
 	after  func(location string)
 }
 
-// aroundFiles is a storage in which that is done.
+// aroundFiles is a storage that calls these functions.
 type aroundFiles struct {
 	storage.Store
 	around *around
@@ -35,8 +35,9 @@ func (f *aroundFiles) Create(ctx context.Context, location string, body []byte) 
 	return err
 }
 
-// A transaction was ended while its coordinator was about to write a file. Anybody may register
-// that file once it is two minutes old. So the coordinator deletes it only before that.
+// A transaction is ended by others while its coordinator is about to write a file. Once that file
+// is two minutes old, any client may register it. So the coordinator deletes the file only before
+// that time.
 func TestEndedBeforeItsFilesWereWritten(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string]struct {

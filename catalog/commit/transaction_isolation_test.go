@@ -13,8 +13,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// newIsolation returns a fixture with the tables "a" and "b" whose locks protect nothing, so that
-// only conditions keep its transactions apart.
+// newIsolation returns a fixture with the tables "a" and "b" and with locks that exclude nothing,
+// so that only conditions isolate its transactions.
 func newIsolation(t testing.TB, change ...func(*catalog.Config)) *catalogkit.Fixture {
 	t.Helper()
 	f := catalogkit.New(t, append(change, func(c *catalog.Config) { c.Locks = locks.GrantAll{} })...)
@@ -23,7 +23,8 @@ func newIsolation(t testing.TB, change ...func(*catalog.Config)) *catalogkit.Fix
 	return f
 }
 
-// asEmpty returns a commit that requires main to have no snapshot, and one that gives it one.
+// asEmpty returns two commits: one that requires main to have no snapshot, and one that adds a
+// snapshot to main.
 func asEmpty(f *catalogkit.Fixture, name string) (required, appended catalog.CommitRequest) {
 	f.T.Helper()
 	table, err := f.LoadTable(f.Ctx, ident(name))
@@ -33,14 +34,15 @@ func asEmpty(f *catalogkit.Fixture, name string) (required, appended catalog.Com
 	return catalogkit.CommitRequest(f.T, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[]`), catalogkit.AppendSnapshot(f.T, table, 1, 0, 1)
 }
 
-// Two transactions each write what the other requires to be unwritten: one of them is refused.
+// Two transactions each write a table that the other requires to be unchanged. One of them is
+// refused.
 func TestNoWriteSkew(t *testing.T) {
 	t.Parallel()
 	hook := &catalogkit.Hook{}
 	f := newIsolation(t, hook.OnCreate)
 	requireA, writeA := asEmpty(f, "a")
 	requireB, writeB := asEmpty(f, "b")
-	hook.Once(func() { // the first has checked everything, and writes its file
+	hook.Once(func() { // the first transaction has checked everything, and writes its file
 		if err := f.Transact(catalogkit.On("b", requireB), catalogkit.On("a", writeA)); err != nil {
 			t.Error(err)
 		}
@@ -54,8 +56,8 @@ func TestNoWriteSkew(t *testing.T) {
 	f.WantClean()
 }
 
-// Two transactions were built on the same versions. One of them is refused, no matter which table
-// they share.
+// If two transactions were built on the same versions, one of them is refused, no matter which
+// table they share.
 func TestNoLostUpdate(t *testing.T) {
 	t.Parallel()
 	for _, shared := range []string{"a", "b"} {
@@ -88,7 +90,8 @@ func TestNoLostUpdate(t *testing.T) {
 	}
 }
 
-// A transaction whose requirements hold on what another commit made keeps that commit's change.
+// If a transaction's requirements hold after another commit, the transaction keeps that commit's
+// change.
 func TestTransactionKeepsOthersUpdates(t *testing.T) {
 	t.Parallel()
 	hook := &catalogkit.Hook{}
@@ -121,8 +124,8 @@ func (s *callStore) Apply(ctx context.Context, batch registry.Batch) ([]registry
 	return etags, err
 }
 
-// readAround looks at the tables "a" and "b" in both orders between any two steps of a transaction
-// that sets the property n. It returns the values seen, the first table's first.
+// readAround reads the tables "a" and "b" in both orders between any two steps of a transaction
+// that sets the property n. It returns the pairs of values, in the order of the reads.
 func readAround(t *testing.T, changes func(f *catalogkit.Fixture) []catalog.TableChange) (seen [][2]string) {
 	t.Helper()
 	hook := &catalogkit.Hook{}
@@ -172,7 +175,7 @@ func setOnBoth(t *testing.T) func(*catalogkit.Fixture) []catalog.TableChange {
 	}
 }
 
-// Nothing of a transaction is seen before all of it is true.
+// No part of a transaction is visible before all of it is committed.
 func TestNoDirtyRead(t *testing.T) {
 	t.Parallel()
 	seen := readAround(t, setOnBoth(t))
@@ -186,7 +189,7 @@ func TestNoDirtyRead(t *testing.T) {
 	}
 }
 
-// Who has seen a transaction in one table sees it in all tables from then on.
+// After a reader has seen a transaction in one table, it sees the transaction in all tables.
 func TestNoFuzzyRead(t *testing.T) {
 	t.Parallel()
 	met := false
@@ -200,9 +203,9 @@ func TestNoFuzzyRead(t *testing.T) {
 	}
 }
 
-// A table that a transaction is to create appears while it works. The transaction does not replace
-// it, and changes nothing else. A transaction also fails if a namespace in which it makes a table
-// goes meanwhile.
+// While a transaction is in progress, another request creates a table that the transaction should
+// create. The transaction does not replace that table, and changes nothing else. A transaction also
+// fails if a namespace in which it creates a table is dropped in the meantime.
 func TestNoPhantomCreate(t *testing.T) {
 	t.Parallel()
 	t.Run("table", func(t *testing.T) {
@@ -239,8 +242,9 @@ func TestNoPhantomCreate(t *testing.T) {
 	})
 }
 
-// Transactions of many writers over pairs of tables keep the sum over all tables. Each transaction
-// moves a unit from one table to the other. Only conditions keep them apart.
+// Many writers run transactions over pairs of tables. Each transaction moves a unit from one table
+// to the other, so the sum over all tables must stay the same. Only conditions isolate the
+// transactions.
 func TestTransfersKeepTheSum(t *testing.T) {
 	t.Parallel()
 	const tables, writers, rounds = 4, 8, 25
@@ -282,7 +286,7 @@ func TestTransfersKeepTheSum(t *testing.T) {
 	f.WantClean()
 }
 
-// transfer moves a unit between two tables, if nobody changes either meanwhile.
+// transfer moves a unit between two tables, unless one of them changes in the meantime.
 func transfer(f *catalogkit.Fixture, t testing.TB, from, to string) error {
 	move := func(name string, by int) (catalog.TableChange, error) {
 		table, err := f.LoadTable(f.Ctx, ident(name))

@@ -12,7 +12,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// panickingWrites is a storage in which a file that holds fatal cannot be made without a panic.
+// panickingWrites is a storage that panics on the creation of a file whose content includes fatal.
 type panickingWrites struct{ storage.Store }
 
 const fatal = "fatal"
@@ -24,8 +24,8 @@ func (f *panickingWrites) Create(ctx context.Context, location string, body []by
 	return f.Store.Create(ctx, location, body)
 }
 
-// panickingBatches is panickingWrites that makes files together, as storages do whose goroutines'
-// panics end nothing.
+// panickingBatches is panickingWrites with creation of several files at once. Like real storages,
+// it recovers panics in its goroutines.
 type panickingBatches struct{ panickingWrites }
 
 func (f *panickingBatches) CreateAll(ctx context.Context, files []storage.File) []error {
@@ -36,8 +36,8 @@ func (f *panickingBatches) CreateAll(ctx context.Context, files []storage.File) 
 	return failures
 }
 
-// A write of a file panics in a goroutine of its own. Then the file was not written and the
-// transaction has not happened. The transaction is answered and the process goes on.
+// A write of a file panics in its own goroutine. Then the file was not written and the transaction
+// has not happened. The transaction gets an answer, and the process continues.
 func TestTransactionPanicsAtWrite(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(storage.Store) storage.Store{

@@ -28,8 +28,8 @@ func (s *watchedStore) Get(ctx context.Context, keys ...registry.Key) ([]registr
 	return s.Store.Get(ctx, keys...)
 }
 
-// The tables of a transaction are built side by side. The answer names the first of those that
-// cannot be built, no matter which goroutine is faster.
+// The tables of a transaction are built concurrently. The answer names the first table that cannot
+// be built, no matter which goroutine is faster.
 func TestTransactionTellsFirstFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestTransactionTellsFirstFailure(t *testing.T) {
 		f := catalogkit.New(t, func(c *catalog.Config) {
 			c.Store = &watchedStore{c.Store, func(key registry.Key) {
 				if key == slow {
-					time.Sleep(time.Second) // until all others have come to their end
+					time.Sleep(time.Second) // until all others have ended
 				}
 			}}
 		})
@@ -59,7 +59,7 @@ func TestTransactionTellsFirstFailure(t *testing.T) {
 	})
 }
 
-// wantSurvived checks how a transaction ended in which something panicked.
+// wantSurvived checks the result of a transaction in which code panicked.
 func wantSurvived(f *catalogkit.Fixture, err error, place string) {
 	f.T.Helper()
 	catalogkit.WantKind(f.T, err, moorage.KindInternal)
@@ -73,8 +73,7 @@ func wantSurvived(f *catalogkit.Fixture, err error, place string) {
 	f.WantClean()
 }
 
-// A panic while a table is built ends its transaction and nothing else. The transaction holds no
-// locks then.
+// A panic while a table is built ends only its transaction. The transaction then holds no locks.
 func TestTransactionPanicsAtBuild(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
@@ -109,7 +108,7 @@ func (f panickingFiles) Open(ctx context.Context, location string) (io.ReadClose
 	return f.Store.Open(ctx, location)
 }
 
-// So is one while a metadata file is read.
+// The same holds for a panic while a metadata file is read.
 func TestTransactionPanicsAtRead(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -118,7 +117,7 @@ func TestTransactionPanicsAtRead(t *testing.T) {
 	var armed atomic.Bool
 	config := f.Config
 	catalogkit.WrapStorage(&config, func(inner storage.Store) storage.Store { return panickingFiles{inner, &armed} })
-	node, err := catalogkit.NewInstance(config) // which has kept no documents
+	node, err := catalogkit.NewInstance(config) // with an empty cache of documents
 	if err != nil {
 		t.Fatal(err)
 	}

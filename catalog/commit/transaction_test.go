@@ -17,7 +17,7 @@ import (
 	"moorage/txlog"
 )
 
-// Changes of one table stay together, however many of others stand between them.
+// Changes of one table are grouped, however many changes of other tables come between them.
 func TestTransactionChangesTablesByTurns(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -76,7 +76,7 @@ func TestTransaction(t *testing.T) {
 	f.WantClean()
 }
 
-// What is refused changes nothing, on no table, and leaves no file and no record.
+// A refused transaction changes no table, and leaves no file and no record.
 func TestTransactionRefused(t *testing.T) {
 	t.Parallel()
 	holds := catalogkit.CommitRequest(t, `[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":null}]`, `[{"action":"set-properties","updates":{"n":"1"}}]`)
@@ -91,7 +91,7 @@ func TestTransactionRefused(t *testing.T) {
 		name    string
 		changes []catalog.TableChange
 		kind    moorage.Kind
-		text    string // in the message
+		text    string // part of the message
 	}{
 		{"nothing", nil, moorage.KindBadRequest, "no table changes"},
 		{"too many", many, moorage.KindBadRequest, "at most 256"},
@@ -189,7 +189,7 @@ func TestTransactionOfOneTable(t *testing.T) {
 	f.WantClean()
 }
 
-// The answer of an append to several tables was lost. A retry is answered that it happened.
+// The answer of an append to several tables was lost. A retry is answered with success.
 func TestTransactionReplayWithoutKey(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -217,8 +217,8 @@ func TestTransactionReplayWithoutKey(t *testing.T) {
 	f.WantClean()
 }
 
-// Files of a try that lost to another commit are recorded before they are written, and deleted
-// after.
+// The files of a try that loses to another commit are recorded before they are written, and deleted
+// afterwards.
 func TestTransactionBuiltAnew(t *testing.T) {
 	t.Parallel()
 	files := &catalogkit.FileCount{There: map[string]bool{}}
@@ -246,8 +246,8 @@ func TestTransactionBuiltAnew(t *testing.T) {
 	f.WantClean()
 }
 
-// A coordinator that was taken for dead and aborted cannot go on. The files that it writes then
-// stay: their names are so old that others may have registered them.
+// A coordinator that was taken for dead and aborted cannot continue. The files that it then writes
+// stay: their names are so old that other clients may have registered them.
 func TestTransactionAbortedByOthers(t *testing.T) {
 	t.Parallel()
 	files := &catalogkit.FileCount{There: map[string]bool{}}
@@ -256,7 +256,7 @@ func TestTransactionAbortedByOthers(t *testing.T) {
 	f.Create("a")
 	f.Create("b")
 	before := len(files.There)
-	hook.Once(func() { // it pauses for long between its record and its files
+	hook.Once(func() { // it pauses for a long time between its record and its files
 		f.Clock.Advance(commit.TransactionDeadline + txlog.LockPatience + 1)
 		if err := f.Recovery().RunOnce(f.Ctx); err != nil {
 			t.Error(err)
@@ -266,15 +266,15 @@ func TestTransactionAbortedByOthers(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		f.WantProperty(name, "n", "")
 	}
-	if got := len(files.There); got > before+2 { // the second is not written if the first has failed by then
+	if got := len(files.There); got > before+2 { // the second is not written if the first has already failed
 		t.Errorf("%d files before, %d after, want two that came late at most", before, got)
 	}
 	f.WantNoTransactions()
 	f.WantClean()
 }
 
-// One transaction works on a table. Another one of that table is refused at once, with nothing
-// held, and one that may wait gets through.
+// While one transaction works on a table, another transaction on that table is refused at once and
+// holds no lock. A transaction that may wait succeeds.
 func TestTransactionMeetsLock(t *testing.T) {
 	t.Parallel()
 	hook := &catalogkit.Hook{}
@@ -302,7 +302,7 @@ func TestTransactionMeetsLock(t *testing.T) {
 	f.WantClean()
 }
 
-// Where all of the warehouse is held no table is named.
+// If the whole warehouse is locked, the refusal names no table.
 func TestTransactionMeetsLockOfAll(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -320,8 +320,8 @@ func TestTransactionMeetsLockOfAll(t *testing.T) {
 	}
 }
 
-// A transaction that may wait for a lock gets it when it is released, and changes nothing when it
-// is not.
+// A transaction that may wait for a lock gets the lock when it is released. If it is not released,
+// the transaction changes nothing.
 func TestTransactionWaitsForLock(t *testing.T) {
 	t.Parallel()
 	for _, released := range []bool{true, false} {
@@ -355,7 +355,8 @@ func TestTransactionWaitsForLock(t *testing.T) {
 	}
 }
 
-// A client that goes away in the middle of a transaction tears nothing, and leaves no lock.
+// If a client disconnects in the middle of a transaction, the transaction stays atomic, and no lock
+// is left.
 func TestTransactionOfGoneClient(t *testing.T) {
 	t.Parallel()
 	hook := &catalogkit.Hook{}
@@ -378,7 +379,7 @@ func TestTransactionOfGoneClient(t *testing.T) {
 	f.WantClean()
 }
 
-// The largest transaction there may be fits into one Apply of each store, whatever it asks for.
+// The largest allowed transaction fits into one Apply of each store, whatever its changes are.
 func TestLargestTransaction(t *testing.T) {
 	t.Parallel()
 	for name, open := range stores.Kinds() {
@@ -408,8 +409,8 @@ func TestLargestTransaction(t *testing.T) {
 	}
 }
 
-// Tables whose metadata is too large together are refused, however many of them there are, and left
-// as they are.
+// A transaction over tables whose total metadata is too large is refused, whatever their number,
+// and changes nothing.
 func TestTransactionTooLarge(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -439,9 +440,9 @@ func TestTransactionTooLarge(t *testing.T) {
 	f.WantClean()
 }
 
-// A table that wants its metadata where the warehouse does not reach is refused. Nothing of the
-// transaction is left: neither files of other tables nor a record that could never be cleared
-// away.
+// A transaction is refused if a table's metadata folder is outside the reach of the warehouse.
+// Nothing of the transaction is left: neither files of other tables nor a record that could never
+// be removed.
 func TestTransactionOutside(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"file:///elsewhere", "s3://bucket/wh", "no location", "file:///wh/../elsewhere"} {

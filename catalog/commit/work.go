@@ -41,7 +41,7 @@ func (w *work) done() gate.Done {
 	return done
 }
 
-// noteHead records the head of branch main in the version of a table that w made.
+// noteHead records the head of branch main in the version of a table that w created.
 func (w *work) noteHead(table registry.ID, document documents.Document) {
 	read, ok := document.(*metadata.Document)
 	if !ok || read == nil {
@@ -69,7 +69,8 @@ func (w *work) change(ctx context.Context, l *ledger.Ledger, ident moorage.Ident
 	return l.NewChange(ctx, w.Caller, string(w.Verb), ident)
 }
 
-// keyExpires returns when the key of w expires; zero if its outcome is never returned again.
+// keyExpires returns the time when the key of w expires. It is zero if the outcome is never
+// returned again.
 func (w *work) keyExpires() time.Time {
 	if w.key == nil || w.Silent {
 		return time.Time{}
@@ -83,5 +84,6 @@ func (w *work) until(kept time.Time) time.Time {
 	return later(kept, w.keyExpires())
 }
 
-// hasClientKey reports whether the client of w drew a key, which it will send again with a retry.
+// hasClientKey reports whether the key of w was drawn by the client, which sends it again with a
+// retry.
 func (w *work) hasClientKey() bool { return w.Key != nil && !w.Key.Internal }

@@ -14,8 +14,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// A node whose clock is off dies while it drops a namespace. Creators wait for its mark by the
-// store's clock, not by their own.
+// A node with a wrong clock dies while it drops a namespace. Creators measure the age of its mark
+// by the store's clock, not by their own.
 func TestDeadDropOfANodeWithAnotherClock(t *testing.T) {
 	t.Parallel()
 	ns := moorage.Namespace{"ns"}
@@ -51,8 +51,8 @@ func TestDeadDropOfANodeWithAnotherClock(t *testing.T) {
 	}
 }
 
-// A drop marked the namespace while the store's clock was ahead. No request waits until that time
-// has come.
+// A drop marked the namespace while the store's clock was ahead. No request waits until the clock
+// has reached that time.
 func TestDeadDropFromTheFuture(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -65,8 +65,8 @@ func TestDeadDropFromTheFuture(t *testing.T) {
 	f.WantClean()
 }
 
-// The store's clock says how long a dropped table can come back. So a node with another date
-// forgets no table too early, and keeps none for longer.
+// The store's clock determines how long a dropped table can be restored. So a node with a wrong
+// date ends no table too early or too late.
 func TestUndropWindowOfNodesWithOtherClocks(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ dropper, sweeper time.Duration }{

@@ -3,8 +3,8 @@
 //
 // # How a name is resolved
 //
-// A name is resolved by a chain of records. The id in each record is part of the key of the next
-// one:
+// A name is resolved by a chain of records. The ID in each record is part of the key of the next
+// record:
 //
 //	warehouse ─► namespace ─► namespace ─► entry ─► pointer
 //
@@ -45,13 +45,12 @@ const requestTimeout = 30 * time.Second
 // Config holds the parts and settings of a Directory. Fields without a default are required.
 type Config struct {
 	Ledger *ledger.Ledger
-	// OpenStorage and BorrowStorage have the meaning that catalog.Config describes.
+	// OpenStorage and BorrowStorage have the same meaning as in catalog.Config.
 	OpenStorage   func(place storage.Place) (storage.Store, error)
 	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
 	Now           func() time.Time
 	Logger        *slog.Logger
-	// Gate audits each read, and refuses callers that have no access at all. Default:
-	// gate.AdmitAll.
+	// Gate audits each read, and refuses callers without any access. Default: gate.AdmitAll.
 	Gate gate.Authorizer
 	// Guard authorizes reads. If it is nil, every caller may read everything.
 	Guard *gate.Guard

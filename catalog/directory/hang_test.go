@@ -16,8 +16,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A storage that does not come open, whatever the context says, holds up its own warehouse only.
-// One call opens it for all who ask.
+// A storage that hangs while it is opened, and ignores its context, delays only its own warehouse.
+// A single call opens it for all requests.
 func TestStorageThatDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestStorageThatDoesNotOpen(t *testing.T) {
 			open := c.OpenStorage
 			c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 				if place.Roots[0] == "file:///stuck" {
-					if opens.Add(1) > 1 { // the first is that of CreateWarehouse
+					if opens.Add(1) > 1 { // the first call is from CreateWarehouse
 						<-answers
 					}
 				}
@@ -38,7 +38,7 @@ func TestStorageThatDoesNotOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Create("t")
-		f.Instance = f.Other(f.Store) // as after a start
+		f.Instance = f.Other(f.Store) // as after a restart
 		began := time.Now()
 		var callers sync.WaitGroup
 		for range 20 {

@@ -27,8 +27,8 @@ func (s *valueBytes) Get(ctx context.Context, keys ...registry.Key) ([]registry.
 	return records, err
 }
 
-// TestLongPaths reads what lies below namespaces whose properties are long: no request reads the
-// properties of namespaces that it does not answer, once this node knows the way.
+// TestLongPaths reads objects below namespaces with long properties. After this node has cached the
+// path, no request reads the properties of namespaces that are not in its answer.
 func TestLongPaths(t *testing.T) {
 	t.Parallel()
 	const levels, each = 32, 64 << 10
@@ -55,7 +55,7 @@ func TestLongPaths(t *testing.T) {
 	must(err)
 	for _, step := range []struct {
 		name string
-		max  int64 // bytes of values
+		max  int64 // maximum number of bytes of values
 		do   func() error
 	}{
 		{"load a table", each, func() error {
@@ -90,7 +90,7 @@ func TestLongPaths(t *testing.T) {
 			t.Errorf("%s: %d KiB of values were read, %d at most are expected", step.name, read>>10, step.max>>10)
 		}
 	}
-	// A namespace that changed is read as it is now.
+	// After a namespace has changed, its new properties are read.
 	change := catalog.PropertiesChange{Updates: map[string]string{"padding": "short"}}
 	_, err = f.UpdateNamespaceProperties(f.Ctx, catalogkit.Warehouse, deep[:3], change)
 	must(err)

@@ -26,8 +26,8 @@ type Found struct {
 	Delegation []string
 	// Secret is the id of the warehouse's secret. It is zero if the warehouse has no secret.
 	Secret registry.ID
-	// Above are the containers: the namespaces, the nearest first, and then the warehouse. Their
-	// ids do not change while the pointer's namespace stays the same.
+	// Above lists the containers: the namespaces, nearest first, and then the warehouse. Their ids
+	// do not change while the pointer's namespace stays the same.
 	Above []access.Object
 
 	version *warehouseVersion // the version of the warehouse from which all fields except the pointer come
@@ -56,14 +56,14 @@ func (r *Found) Granted() *Found {
 	return &granted
 }
 
-// IsIn reports whether r is in the warehouse. It is false if r is nil. A request that identifies a
-// table or view by its uuid may change it only in the warehouse that the request names.
+// IsIn reports whether r is in the warehouse. It returns false if r is nil. A request that
+// identifies a table or view by its uuid may change it only in the warehouse named in the request.
 func (r *Found) IsIn(warehouse string) bool {
 	return r != nil && r.Pointer.Warehouse == warehouse
 }
 
-// names caches the pointer that each name had, with its value. Each use reads the pointer's record
-// again, which contains its name and whether it is live. So an outdated entry is detected.
+// names caches the last known pointer of each name, with its value. Each use reads the pointer's
+// record again, which contains its name and whether it is live. So an outdated entry is detected.
 type names struct{ cache *otter.Cache[string, *Found] }
 
 func newNames() *names {
@@ -93,7 +93,7 @@ func (d *Directory) RememberMove(to *Found, write registry.Write, etag registry.
 
 // Latest returns the newest known version of a pointer that was moved. The parameters found and to
 // are the versions before and after the move. Latest returns found if the ETag of the move is
-// unknown, else to.
+// unknown, and otherwise to.
 func Latest(found, to *Found) *Found {
 	if to.Record.Exists() {
 		return to
@@ -158,7 +158,7 @@ func (d *Directory) getIn(ctx context.Context, keys []registry.Key, known ...*Fo
 	return records[:len(keys)], nil
 }
 
-// RereadAll does the same as Reread for several pointers, in one read.
+// RereadAll is like Reread, for several pointers in one read.
 func (d *Directory) RereadAll(ctx context.Context, known []*Found) ([]*Found, error) {
 	if len(known) == 0 {
 		return nil, nil
@@ -206,8 +206,8 @@ func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Reco
 const movedMax = 20
 
 // moved returns the pointer of record, after its namespace or the record of its warehouse has
-// changed. It returns nil if the pointer is no longer live. The pointer was renamed or restored
-// into another warehouse, or its warehouse was created again.
+// changed. It returns nil if the pointer is no longer live. It handles a pointer that was renamed
+// or restored into another warehouse, and a warehouse that was recreated.
 func (d *Directory) moved(ctx context.Context, record registry.Record, pointer registry.Pointer) (*Found, error) {
 	for range movedMax {
 		path, err := d.Path(ctx, pointer.Warehouse, pointer.Namespace)
@@ -282,8 +282,8 @@ func (d *Directory) Known(ident moorage.Identifier) (*Found, bool) {
 	return d.names.get(NameKey(ident))
 }
 
-// FindAll does the same as Find for several names. It reads the pointers of all known names in one
-// call, so the results are from the same moment.
+// FindAll is like Find, for several names. It reads the pointers of all known names in one call, so
+// the results are from the same moment.
 func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Identifier) ([]*Found, error) {
 	found, err := d.knownNow(ctx, func(int) *Kind { return k }, idents)
 	if err != nil {
@@ -300,8 +300,8 @@ func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Ident
 }
 
 // knownNow rereads the known pointers of idents in one read. kind(i) returns the expected kind of
-// idents[i]. The result is nil for a name that is not known, or no longer has the pointer that it
-// had.
+// idents[i]. The result is nil for a name that is not cached, or that no longer has the cached
+// pointer.
 func (d *Directory) knownNow(ctx context.Context, kind func(i int) *Kind, idents []moorage.Identifier) (
 	[]*Found, error) {
 	found := make([]*Found, len(idents))

@@ -79,8 +79,8 @@ func (p *Path) Record() registry.Record {
 	return p.levels[len(p.levels)-1].record
 }
 
-// Above returns the containers on p in the form that an access decision needs: the namespaces, the
-// last one first, and then the warehouse.
+// Above returns the containers on p in the form that an access decision needs: the namespaces,
+// innermost first, and then the warehouse.
 func (p *Path) Above() []access.Object {
 	objects := make([]access.Object, 0, len(p.levels)+1)
 	for _, level := range slices.Backward(p.levels) {
@@ -109,7 +109,7 @@ func (p *Path) IsProtected() bool {
 }
 
 // Protection reports whether a container on p is protected. depth is the number of namespaces on p
-// down to the innermost one that is, or 0 for the warehouse.
+// down to the innermost protected one, or 0 for the warehouse.
 func (p *Path) Protection() (depth int, isProtected bool) {
 	for i, level := range slices.Backward(p.levels) {
 		if level.head.Protected {
@@ -119,7 +119,7 @@ func (p *Path) Protection() (depth int, isProtected bool) {
 	return 0, p.Warehouse.Protected
 }
 
-// Unchanged requires that all containers on p are as they were read.
+// Unchanged requires that no container on p has changed since it was read.
 func (p *Path) Unchanged() []registry.Condition {
 	conditions := []registry.Condition{ledger.Unchanged(p.warehouseRecord)}
 	for _, level := range p.levels {
@@ -141,16 +141,16 @@ func (p *Path) Home() (location string, depth int) {
 }
 
 // object returns the last namespace of p, or the warehouse, in the form that an access decision
-// needs. Its name is in the identifier on.
+// needs. The parameter on has its name.
 func (p *Path) object(on moorage.Identifier) gate.Object {
 	return gate.Object{
 		Ident: moorage.Identifier{Warehouse: on.Warehouse, Namespace: on.Namespace[:len(p.levels)]}, Path: p.Above(),
 	}
 }
 
-// AboveAt returns the containers of Above that have had their present state since before a time. It
-// leaves out a container in one that it leaves out. So no container that got its name later is in
-// the result.
+// AboveAt returns those containers of Above that got their present state before a time. If it
+// leaves out a container, it also leaves out all containers within it. So the result has no
+// container that got its name later.
 func (p *Path) AboveAt(at time.Time) []access.Object {
 	if p.Warehouse.Since.After(at) {
 		return nil
@@ -179,11 +179,11 @@ type paths struct {
 	cache *otter.Cache[string, *cachedPath]
 }
 
-// cachedPath holds the keys and levels by which a namespace was found. A key contains the id of the
+// cachedPath holds the keys and levels on the path to a namespace. A key contains the id of the
 // parent, so if a key still has a record, it is the right one.
 type cachedPath struct {
 	keys   []registry.Key
-	levels []level     // as they were read, without their values
+	levels []level     // as read, without their values
 	id     registry.ID // of the namespace
 	bytes  int         // the total length of the values
 }
@@ -216,8 +216,8 @@ func (d *Directory) Path(ctx context.Context, name string, ns moorage.Namespace)
 	return p, err
 }
 
-// PathAndEntry does the same as Path for the namespace of ident, and also returns the entry of
-// ident. It needs only one read if the path is cached.
+// PathAndEntry is like Path for the namespace of ident, but also returns the entry of ident. It
+// needs only one read if the path is cached.
 func (d *Directory) PathAndEntry(ctx context.Context, ident moorage.Identifier) (*Path, Entry, error) {
 	p, record, err := d.pathAnd(ctx, ident.Warehouse, ident.Namespace, func(namespace registry.ID) registry.Key {
 		return registry.EntryKey(namespace, ident.Name)
@@ -229,9 +229,8 @@ func (d *Directory) PathAndEntry(ctx context.Context, ident moorage.Identifier) 
 	return p, Entry{record, value}, err
 }
 
-// pathAnd does the same as Path, and also reads the key that extra returns for the id of the
-// namespace. extra may be nil. With extra, the record of a long namespace may come without its
-// value.
+// pathAnd is like Path, but also reads the key that extra returns for the ID of the namespace.
+// extra may be nil. If it is not nil, the record of a long namespace may come without its value.
 func (d *Directory) pathAnd(ctx context.Context, name string, ns moorage.Namespace,
 	extra func(namespace registry.ID) registry.Key) (*Path, registry.Record, error) {
 	cacheKey := cacheKey(name, ns, "")
@@ -290,8 +289,9 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 	return p, records[len(records)-1], nil
 }
 
-// pathFromRoot reads one level after the other, and returns the keys that it read. A level that is
-// long and cached is read without its value. This includes the last level, unless withValue is set.
+// pathFromRoot reads one level after another, and returns the keys that it read. A level that is
+// long and cached is read without its value. This includes the last level, unless withValue is
+// true.
 func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Namespace, withValue bool) (
 	*Path, []registry.Key, error) {
 	if moorage.ValidateName("warehouse name", name) != nil { // no key can have this name
@@ -333,8 +333,8 @@ func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Na
 	return p, keys, nil
 }
 
-// longestKnown returns the cached path to ns or to its nearest parent that has one. It returns nil
-// if no such path is cached.
+// longestKnown returns the cached path to ns, or to its nearest parent with a cached path. It
+// returns nil if no such path is cached.
 func (d *Directory) longestKnown(name string, ns moorage.Namespace) *cachedPath {
 	for levels := len(ns); levels > 0; levels-- {
 		if known, ok := d.paths.cache.GetIfPresent(cacheKey(name, ns[:levels], "")); ok {
@@ -353,8 +353,9 @@ func (c *cachedPath) levelAt(i int, key registry.Key) []level {
 	return c.levels[i : i+1]
 }
 
-// unchanged returns a slice with the record at key, without its value, if it is still the record of
-// a known level. Among the keys that begin with key, key itself comes first.
+// unchanged returns a slice with the record at key, without its value, if that record has not
+// changed since the level known was read. It lists keys with the prefix key; key itself sorts
+// first.
 func (d *Directory) unchanged(ctx context.Context, key registry.Key, known level) ([]registry.Record, error) {
 	records, err := d.ledger.ListKeys(ctx, key.Table, key.ID, "", 1)
 	if err != nil || len(records) == 0 || records[0].Key != key || records[0].ETag != known.record.ETag {
@@ -386,7 +387,7 @@ func (d *Directory) newPath(ctx context.Context, record registry.Record, name st
 	}
 	return &Path{
 		Warehouse: warehouse, warehouseRecord: record, Storage: store,
-		version: d.versions.at(name, record, PlaceKey(place), began),
+		version: d.versions.versionIn(name, record, PlaceKey(place), began),
 	}, nil
 }
 
@@ -396,8 +397,8 @@ func (p *Path) isAsIn(known *cachedPath) bool {
 }
 
 // follow appends the namespaces of records, which were found at keys. It returns ledger.ErrRetry if
-// a namespace is not the child of its predecessor. It does not decode a namespace if known has it
-// in the same version.
+// a namespace is not the child of its predecessor. It does not decode a namespace whose version
+// equals that in known.
 func (p *Path) follow(keys []registry.Key, records []registry.Record, known []level) error {
 	for i, record := range records {
 		if !record.Exists() || !strings.HasPrefix(keys[i].ID, registry.NamespacePrefix(p.Warehouse.ID, p.ID())) {
@@ -420,8 +421,8 @@ func (p *Path) follow(keys []registry.Key, records []registry.Record, known []le
 	return nil
 }
 
-// LivePath does the same as Path for a caller that will create something in ns. While a drop of the
-// namespace or warehouse searches it for children, LivePath waits. If the process of the drop has
+// LivePath is like Path, for a caller that will create an object in ns. While a drop of the
+// namespace or warehouse searches for children, LivePath waits. If the process of the drop has
 // died, LivePath makes the namespace live again. If the drop takes too long, the error is
 // KindUnavailable.
 func (d *Directory) LivePath(ctx context.Context, name string, ns moorage.Namespace) (*Path, error) {
@@ -451,8 +452,8 @@ func (d *Directory) LivePath(ctx context.Context, name string, ns moorage.Namesp
 	}
 }
 
-// LivePathAndEntry does the same as LivePath for the namespace of ident, and also returns the entry
-// of ident.
+// LivePathAndEntry is like LivePath for the namespace of ident, but also returns the entry of
+// ident.
 func (d *Directory) LivePathAndEntry(ctx context.Context, ident moorage.Identifier) (*Path, Entry, error) {
 	p, found, err := d.PathAndEntry(ctx, ident)
 	if err != nil || p.Record().State == registry.StateLive {
@@ -469,13 +470,13 @@ func (d *Directory) LivePathAndEntry(ctx context.Context, ident moorage.Identifi
 // The next request that reads such a record makes it live again (PutBack).
 const DroppingStale = 30 * time.Second
 
-// LiveWait bounds how long a create waits for a drop that is under way.
+// LiveWait is the maximum time that a create waits for a drop in progress.
 const LiveWait = 5 * time.Second
 
 // isStale reports whether the dropping mark on the last record of p was left by a dead node. The
 // time of a mark and its age use the store's clock, which may have been set back. A mark with a
-// time in the future has an unknown age, so it counts as stale. If the drop is still under way, it
-// sets its mark again.
+// time in the future has an unknown age, so it counts as stale. If the drop is still in progress,
+// it sets its mark again.
 func (d *Directory) isStale(ctx context.Context, p *Path) (bool, error) {
 	now, err := d.ledger.Time(ctx)
 	if err != nil {
@@ -484,9 +485,9 @@ func (d *Directory) isStale(ctx context.Context, p *Path) (bool, error) {
 	return now.Sub(p.Since()).Abs() > DroppingStale, nil
 }
 
-// PutBack makes the namespace or warehouse at the end of p live again, which a drop left in state
-// dropping. It requires the version of the record in p, and writes a new one. So if the drop is
-// still under way, its Apply fails.
+// PutBack makes the namespace or warehouse at the end of p live again, after a drop has left it in
+// state dropping. It requires the version of the record in p, and writes a new version. So if the
+// drop is still in progress, its Apply fails.
 func (d *Directory) PutBack(ctx context.Context, name string, ns moorage.Namespace, p *Path) error {
 	const operation = "put-back"
 	ident := moorage.Identifier{Warehouse: name, Namespace: ns}
@@ -501,13 +502,13 @@ func (d *Directory) PutBack(ctx context.Context, name string, ns moorage.Namespa
 	return ledger.IgnoreRetry(err)
 }
 
-// SetState writes the last record of p again with another state, and returns p with that record. It
-// returns nil without an error if the store's answer was lost: then the caller must read the path
+// SetState rewrites the last record of p with another state, and returns p with the new record. If
+// the store's answer was lost, it returns nil without an error, and the caller must read the path
 // again.
 func (d *Directory) SetState(ctx context.Context, change registry.Change, p *Path, state registry.State) (
 	*Path, error) {
 	now := d.now()
-	if state == registry.StateDropping { // other nodes check how old this time is
+	if state == registry.StateDropping { // other nodes check the age of this time
 		var err error
 		if now, err = d.ledger.Time(ctx); err != nil {
 			return nil, err

@@ -17,7 +17,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// Every answer about a table says how its files are reached.
+// Every answer about a table has the configuration for access to its files.
 func TestClientConfig(t *testing.T) {
 	t.Parallel()
 	f, _ := catalogkit.NewRemoteFixture(t)
@@ -59,7 +59,7 @@ func TestClientConfig(t *testing.T) {
 	}
 }
 
-// unreachable returns what ProbeStorage reports.
+// unreachable returns the reports of ProbeStorage.
 func unreachable(f *catalogkit.Fixture) []string {
 	f.T.Helper()
 	var unreachable []string
@@ -72,7 +72,7 @@ func unreachable(f *catalogkit.Fixture) []string {
 	return unreachable
 }
 
-// A place that cannot be reached is no place for a warehouse; the message says why.
+// A warehouse cannot be created in a place that cannot be reached. The message gives the reason.
 func TestCreateWarehouseProbes(t *testing.T) {
 	t.Parallel()
 	f, servers := catalogkit.NewRemoteFixture(t)
@@ -93,7 +93,8 @@ func TestCreateWarehouseProbes(t *testing.T) {
 	}
 }
 
-// A purge goes on where the files are, whatever became of the warehouse since the drop.
+// A purge continues in the place of the files, whatever has happened to the warehouse since the
+// drop.
 func TestPurgeAfterTheWarehouse(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*catalogkit.Fixture){
@@ -139,8 +140,8 @@ func TestPurgeAfterTheWarehouse(t *testing.T) {
 	}
 }
 
-// A storage that is opened for one table is given back. The table's warehouse is gone or no longer
-// says where the table is.
+// A storage that was opened for a single table is given back. Such a storage is needed if the
+// table's warehouse is gone, or no longer includes the table's location.
 func TestBorrowedStorages(t *testing.T) {
 	t.Parallel()
 	var opened, borrowed, back atomic.Int64
@@ -188,15 +189,15 @@ func TestBorrowedStorages(t *testing.T) {
 		t.Errorf("opened for good %d, borrowed %d, given back %d; want 0, 3 and 3", opened.Load()-before, borrowed.Load(), back.Load())
 	}
 	f.Create("t")
-	f.Instance = f.Other(f.Store) // as in a process that checks and does nothing else
+	f.Instance = f.Other(f.Store) // like a process that only runs checks
 	f.WantClean()
 	if opened.Load() != before || borrowed.Load() < 4 || back.Load() != borrowed.Load() {
 		t.Errorf("after a check: opened for good %d, borrowed %d, given back %d", opened.Load()-before, borrowed.Load(), back.Load())
 	}
 }
 
-// Where a look at a file is not cheap, a load that has the document asks for no file. A load
-// without the document reads the file.
+// If checking a file for existence is not cheap, a load with a cached document does not check it. A
+// load without the document reads the file.
 func TestMissingRemoteMetadataFile(t *testing.T) {
 	t.Parallel()
 	f, _ := catalogkit.NewRemoteFixture(t)
@@ -256,8 +257,9 @@ func TestCommitStaysInItsWarehouse(t *testing.T) {
 	f.WantClean()
 }
 
-// A warehouse is dropped and made again under its name, elsewhere, and a table comes back in it.
-// The table is written where the new warehouse is, also by a node that knew the table before.
+// A warehouse is dropped and recreated elsewhere under the same name, and a table is restored into
+// it. The table is then written in the place of the new warehouse, even by a node that has cached
+// the table.
 func TestTableComesBackElsewhere(t *testing.T) {
 	t.Parallel()
 	f, servers := catalogkit.NewRemoteFixture(t)
@@ -265,7 +267,7 @@ func TestTableComesBackElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := f.Other(f.Store) // knows the table, and none of what happens to it
+	node := f.Other(f.Store) // it has cached the table, and sees none of the changes
 	for _, do := range []func() error{
 		func() error { _, err := node.LoadTable(f.Ctx, catalogkit.LakeIdent()); return err },
 		func() error { return f.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{}) },

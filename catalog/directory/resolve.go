@@ -9,18 +9,18 @@ import (
 	"moorage/registry"
 )
 
-// Resolved is the object of a verb that reads, from one read of the store.
+// Resolved is the object of a read-only verb. All of it comes from one read of the store.
 type Resolved struct {
 	Path  *Path  // for a verb on a warehouse or a namespace
 	Found *Found // for a verb on a table or a view
 	By    Asker  // for a verb on a table or a view: the asker for further checks of Found
 }
 
-// Resolve is the entry point of all verbs that read. It finds the object whose name is in on, and
-// checks whether caller may use the verb v on it. The row of v in the table of verbs has the
-// object's kind and the required privileges.
+// Resolve is the entry point of all read-only verbs. It finds the object that the parameter on
+// identifies, and checks whether caller may use the verb v on that object. The row of v in the
+// table of verbs has the object's kind and the required privileges.
 //
-// views are the views through which caller reaches a table or view; nil if there are none.
+// views lists the views through which caller reaches a table or view; nil if there are none.
 //
 // Errors: the errors of the gate; the errors of Path for a warehouse or namespace, and of Find for
 // a table or view; the errors of gate.Guard.Decide.
@@ -52,15 +52,15 @@ func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v gate.V
 	return resolved, err
 }
 
-// Asker is a caller and the verb that they use.
+// Asker is a caller with the verb of its request.
 type Asker struct {
 	Caller moorage.Caller
 	Verb   gate.Verb
-	// Through are the views through which the caller reaches the object; nil if there are none.
+	// Through has the views through which the caller reaches the object; nil if there are none.
 	Through *gate.Through
 }
 
-// PathFor does the same as Path, and checks that the caller has the privileges in asked on the last
+// PathFor is like Path, but also checks that the caller has the privileges in asked on the last
 // namespace, or on the warehouse.
 func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileges, on moorage.Identifier) (
 	*Path, error) {
@@ -72,8 +72,8 @@ func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileg
 }
 
 // MayAt returns nil if the caller has the privileges in asked on the last namespace of path, or on
-// the warehouse. The path leads to the namespace of the object in on. It returns the errors of
-// gate.Guard.Decide.
+// the warehouse. path leads to the namespace of the object that the parameter on identifies. It
+// returns the errors of gate.Guard.Decide.
 func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
 	on moorage.Identifier) error {
 	if d.guard == nil {
@@ -82,11 +82,11 @@ func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges
 	return d.guard.Decide(ctx, d.question(by, asked, path, on))
 }
 
-// question returns the question that MayAt and RecheckAt put to the guard.
+// question returns the question of MayAt and RecheckAt to the guard.
 func (d *Directory) question(by Asker, asked access.Privileges, path *Path, on moorage.Identifier) gate.Question {
 	q := gate.Question{Caller: by.Caller, Verb: by.Verb, Object: path.object(on), Asked: asked}
 	if len(on.Namespace) > 0 {
-		q.Missing = gate.NoSuchNamespace(on.Namespace) // also if path has only a parent of the namespace
+		q.Missing = gate.NoSuchNamespace(on.Namespace) // even if path ends at a parent of the namespace
 	}
 	return q
 }
@@ -103,8 +103,7 @@ func (d *Directory) RecheckAt(ctx context.Context, by Asker, asked access.Privil
 	}, do)
 }
 
-// FindFor does the same as Find, and checks that the caller has the privileges in asked on the
-// result.
+// FindFor is like Find, but also checks that the caller has the privileges in asked on the result.
 func (d *Directory) FindFor(ctx context.Context, by Asker, asked access.Privileges, k *Kind,
 	ident moorage.Identifier) (*Found, error) {
 	found, err := d.Find(ctx, k, ident)
@@ -129,9 +128,9 @@ func (d *Directory) May(ctx context.Context, by Asker, asked access.Privileges, 
 	})
 }
 
-// Missing returns the error that the caller gets when a lookup in a warehouse failed with err. If
-// err reports a missing object and the caller does not see the warehouse, it is the error for a
-// missing warehouse. Otherwise it is err.
+// Missing returns the error for a caller whose lookup in a warehouse failed with err. If err
+// reports a missing object and the warehouse is hidden from the caller, Missing returns the error
+// for a missing warehouse. Otherwise it returns err.
 func (d *Directory) Missing(ctx context.Context, by Asker, warehouse string, err error) error {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchNamespace, moorage.KindNoSuchTable, moorage.KindNoSuchView:
@@ -151,7 +150,7 @@ func (d *Directory) Missing(ctx context.Context, by Asker, warehouse string, err
 	return err
 }
 
-// Sees reports whether the caller sees a warehouse. It returns the errors of the store.
+// Sees reports whether a warehouse is visible to the caller. It returns the errors of the store.
 func (d *Directory) Sees(ctx context.Context, by Asker, warehouse string) (bool, error) {
 	if d.guard == nil {
 		return true, nil
@@ -171,7 +170,7 @@ func (d *Directory) Sees(ctx context.Context, by Asker, warehouse string) (bool,
 // table or view. It is nil if there is no guard. The caller needs drop on that table or view,
 // because it cannot be restored afterwards.
 //
-// Errors: KindForbidden, also if the caller does not see the dropped table or view; the errors of
+// Errors: KindForbidden, even if the dropped table or view is hidden from the caller; the errors of
 // gate.Guard.Decide.
 func (d *Directory) Taking(by Asker) func(context.Context, registry.Pointer) error {
 	if d.guard == nil {
@@ -192,8 +191,8 @@ func (d *Directory) Taking(by Asker) func(context.Context, registry.Pointer) err
 	}
 }
 
-// AboveOf returns the containers of a live pointer, or the containers that a dropped pointer had,
-// as far as they still exist.
+// AboveOf returns the containers of a live pointer, or those former containers of a dropped pointer
+// that still exist.
 func (d *Directory) AboveOf(ctx context.Context, pointer registry.Pointer) ([]access.Object, error) {
 	path, err := d.Path(ctx, pointer.Warehouse, pointer.Namespace)
 	switch kind := moorage.KindOf(err); {

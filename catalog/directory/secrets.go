@@ -9,8 +9,8 @@ import (
 	"moorage/storage"
 )
 
-// SecretOf returns the secret of a warehouse in the form that storage.Place has. secret is its id.
-// The result is empty if the id is zero.
+// SecretOf returns the secret of a warehouse in the form used by storage.Place. secret is the
+// secret's ID. The result is empty if the ID is zero.
 func SecretOf(secret, warehouse registry.ID, version uint64) storage.Secret {
 	if secret.IsZero() {
 		return storage.Secret{}
@@ -18,7 +18,7 @@ func SecretOf(secret, warehouse registry.ID, version uint64) storage.Secret {
 	return storage.Secret{ID: secret.String(), Warehouse: warehouse.String(), Version: version}
 }
 
-// withSecret returns place with the sealed values of its secret, if it has one.
+// withSecret returns place with the sealed values of its secret, if it has a secret.
 func (s *storages) withSecret(ctx context.Context, place storage.Place) (storage.Place, error) {
 	if place.Secret.ID == "" || place.Secret.Sealed != nil {
 		return place, nil

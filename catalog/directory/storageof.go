@@ -11,8 +11,8 @@ import (
 	"moorage/storage"
 )
 
-// StorageOf borrows the storage that reaches a table's files, and the locations in also. pointer is
-// the table's pointer, and state the state of its record.
+// StorageOf borrows the storage that reaches a table's files, and the additional locations in the
+// parameter also. pointer is the table's pointer, and state is the state of the pointer's record.
 //
 // Normally it is the storage of the table's warehouse. But the warehouse may be gone, another
 // warehouse may have its name now, or it may no longer allow the table's locations. Then StorageOf

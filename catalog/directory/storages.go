@@ -24,8 +24,8 @@ import (
 const (
 	// OpenStorageMax is how long an operation waits for a storage to be opened.
 	OpenStorageMax = 10 * time.Second
-	// probesAtOnce is how many warehouses ProbeAll probes at once. probeMax is how long it waits
-	// for each.
+	// probesAtOnce is the number of warehouses that ProbeAll probes concurrently. probeMax is how
+	// long it waits for each.
 	probesAtOnce = 8
 	probeMax     = 10 * time.Second
 )
@@ -41,8 +41,8 @@ type storages struct {
 	// a storage is opened.
 	mu       sync.Mutex
 	kept     map[string]storage.Store
-	openings map[string]*opening // running openings that open began
-	lendings map[string]*opening // running openings that borrow began
+	openings map[string]*opening // running openings begun by open
+	lendings map[string]*opening // running openings begun by borrow
 }
 
 // opening is one call that opens a storage. The call may never return.
@@ -54,7 +54,7 @@ type opening struct {
 	giveBack func() // never nil
 	err      error
 
-	ended, left bool // for borrow: open has ended, the borrower has left; guarded by storages.mu
+	ended, left bool // for borrow: open has ended; the borrower has left. Guarded by storages.mu
 }
 
 func newStorages(config Config) *storages {
@@ -75,7 +75,7 @@ func newStorages(config Config) *storages {
 }
 
 // open returns the storage that reaches place. It waits at most OpenStorageMax, and no longer than
-// ctx. If the storage is not open by then, it returns storage.ErrUnavailable.
+// ctx. If the storage is still not open, it returns storage.ErrUnavailable.
 func (s *storages) open(ctx context.Context, place storage.Place) (storage.Store, error) {
 	key := PlaceKey(place)
 	s.mu.Lock()
@@ -162,7 +162,7 @@ func (o *opening) wait(ctx context.Context) error {
 
 // borrow returns the storage that reaches place for one piece of work, and a function to give it
 // back. It returns the kept storage if there is one. Otherwise it opens a storage for this use,
-// without creating folders. Use it for places that only records name, such as places of deleted
+// without creating folders. Use it for places that occur only in records, such as places of deleted
 // warehouses: their number is unbounded. It waits as long as open does. The wait includes the time
 // for other borrowers of the same place to finish.
 func (s *storages) borrow(ctx context.Context, place storage.Place) (
@@ -198,7 +198,7 @@ func (s *storages) borrow(ctx context.Context, place storage.Place) (
 }
 
 // lendLocked begins to open a storage for one borrower. s.mu must be held, and no other opening of
-// the place may be under way.
+// the place may be running.
 func (s *storages) lendLocked(key string, place storage.Place) *opening {
 	lending := begin(func() (storage.Store, func(), error) { return s.borrowPlace(place) }, func(now *opening) {
 		s.mu.Lock()
@@ -245,7 +245,7 @@ func PlaceKey(place storage.Place) string {
 	return key
 }
 
-// PlaceOf returns where the tables of a warehouse may live, and how to reach that storage.
+// PlaceOf returns the allowed locations of a warehouse's tables, and how to reach their storage.
 func (d *Directory) PlaceOf(warehouse registry.Warehouse) storage.Place {
 	return storage.Place{
 		Roots: warehouse.Roots(), Options: warehouse.Storage,
@@ -253,9 +253,10 @@ func (d *Directory) PlaceOf(warehouse registry.Warehouse) storage.Place {
 	}
 }
 
-// ProbeAll probes the storage of every warehouse, several at once. As soon as it knows that a
-// storage cannot be reached, it calls unreachable, one call at a time. A storage that can be
-// reached logs its missing features itself. The error comes from the store or from ctx.
+// ProbeAll probes the storage of every warehouse, several concurrently. As soon as it knows that a
+// storage cannot be reached, it calls unreachable. It never makes two calls of unreachable at the
+// same time. A storage that can be reached logs its missing features itself. The error comes from
+// the store or from ctx.
 func (d *Directory) ProbeAll(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
 	const op = "directory.ProbeAll"
 	var mu sync.Mutex // one call of unreachable at a time

@@ -10,8 +10,8 @@ import (
 	"moorage/storage"
 )
 
-// A place that hangs is opened by one who borrows it at a time, and what nobody waits for any more
-// is given back.
+// A place that hangs is opened by one borrower at a time. If no borrower waits any more, the
+// storage is given back.
 func TestBorrowOfWhatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

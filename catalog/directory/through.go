@@ -13,14 +13,14 @@ import (
 // Views are the views that a request names as its path to a table or view.
 type Views struct {
 	Names []moorage.Identifier // outermost view first
-	// IsDefiner reports whether a view is a definer view: the privileges of its owner decide about
-	// the objects behind it.
+	// IsDefiner reports whether a view is a definer view. For the objects behind a definer view,
+	// the privileges of its owner count.
 	IsDefiner func(ctx context.Context, view *Found) (bool, error)
 }
 
-// findThrough does the same as FindFor for a caller that may come through views. It also returns
-// the asker by, with the views that it found. The guard decides whether the views count: if the
-// sender is not trusted, they are ignored.
+// findThrough is like FindFor, for a caller that may come through views. It also returns the asker
+// with the views that were found. The guard decides whether the views count: if the sender is not
+// trusted, they are ignored.
 func (d *Directory) findThrough(ctx context.Context, by Asker, asked access.Privileges, k *Kind,
 	ident moorage.Identifier, views *Views) (found *Found, through Asker, err error) {
 	if views == nil || d.guard == nil {
@@ -47,7 +47,7 @@ func (d *Directory) findThrough(ctx context.Context, by Asker, asked access.Priv
 	return found, by, d.May(ctx, by, asked, found, ident)
 }
 
-// viewPath is the path of a caller to a table or view, through views.
+// viewPath is a caller's path through views to a table or view.
 type viewPath struct {
 	*Directory
 	by    Asker // includes the views
@@ -56,8 +56,8 @@ type viewPath struct {
 	views *Views
 }
 
-// find finds the target of p, and the views on the way that exist. It reads all of them that are
-// cached in one call.
+// find finds the target of p, and the existing views on the path. It reads all cached ones in one
+// call.
 func (p viewPath) find(ctx context.Context) (*Found, error) {
 	names := append(p.views.Names[:len(p.views.Names):len(p.views.Names)], p.to)
 	last := len(names) - 1
@@ -81,7 +81,7 @@ func (p viewPath) find(ctx context.Context) (*Found, error) {
 	return p.Find(ctx, p.kind, p.to)
 }
 
-// findView returns a view on the way. known is the view if it was already read, or nil. A missing
+// findView returns a view on the path. known is the view if it was already read, or nil. A missing
 // or unreadable view is not an error, but the caller cannot reach anything through it.
 func (p viewPath) findView(ctx context.Context, name moorage.Identifier, known *Found) (view gate.View, err error) {
 	view.Object.Ident = name
@@ -124,7 +124,7 @@ func (p viewPath) isTrusted(ctx context.Context) (bool, error) {
 }
 
 // missing returns the error if the target of p was not found because of err. If a view refuses the
-// caller, it returns the refusal of the view, or else err.
+// caller, that refusal is the error; otherwise err is.
 func (p viewPath) missing(ctx context.Context, err error) error {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchTable, moorage.KindNoSuchView:

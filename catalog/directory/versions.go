@@ -11,7 +11,7 @@ import (
 // WarehouseTrust is how long a node assumes that the record of a warehouse is unchanged. After that
 // time, a request that would otherwise read only a table's pointer also reads the warehouse's
 // record, in the same call. So a change of a storage option, secret or delegation on another node
-// applies to every request that begins WarehouseTrust later.
+// applies to every request that begins at least WarehouseTrust later.
 const WarehouseTrust = 2 * time.Second
 
 // warehouseVersion is one version of the record of a warehouse. All cached pointers of its tables
@@ -25,14 +25,15 @@ type warehouseVersion struct {
 	stale     atomic.Bool // set when a read found another version
 }
 
-// isFresh reports whether a request that begins now may assume that v is the present version.
+// isFresh reports whether a request that begins at the time now may assume that v is the present
+// version.
 func (v *warehouseVersion) isFresh(now time.Time) bool {
 	age := now.Sub(*v.confirmed.Load())
 	return age >= 0 && age <= WarehouseTrust
 }
 
-// isStale reports whether v is certainly not the present version. It is true if v is nil, as for a
-// pointer that was not found through a warehouse.
+// isStale reports whether v is certainly not the present version. It returns true if v is nil, as
+// for a pointer that was not found through a warehouse.
 func (v *warehouseVersion) isStale() bool { return v == nil || v.stale.Load() }
 
 // confirm records that a read found v. began is when that read began.
@@ -67,9 +68,10 @@ func newWarehouseVersions(outdated func(place string)) *warehouseVersions {
 	return &warehouseVersions{outdated: outdated, known: make(map[string]*warehouseVersion)}
 }
 
-// at returns the version of the warehouse called name that record has. began is when the read of
+// versionIn returns the version of the warehouse called name in record. began is when the read of
 // record began, and place is the PlaceKey of the warehouse's storage.
-func (v *warehouseVersions) at(name string, record registry.Record, place string, began time.Time) *warehouseVersion {
+func (v *warehouseVersions) versionIn(name string, record registry.Record, place string,
+	began time.Time) *warehouseVersion {
 	v.mu.Lock()
 	before := v.known[name]
 	now := before
@@ -96,8 +98,8 @@ func (v *warehouseVersions) forget(name string) {
 	v.leave(before, "")
 }
 
-// leave marks an old version of a warehouse as stale. That version is in before, which may be nil.
-// place is the place of the next version.
+// leave marks the parameter before, an old version of a warehouse, as stale. It may be nil. place
+// is the place of the next version.
 func (v *warehouseVersions) leave(before *warehouseVersion, place string) {
 	if before == nil {
 		return

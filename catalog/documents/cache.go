@@ -16,7 +16,7 @@ import (
 // concurrent use.
 type cache struct {
 	entries  *otter.Cache[registry.ID, *latest] // by pointer
-	reads    *otter.Cache[string, *readOf]      // joins reads of one file; has no document for long
+	reads    *otter.Cache[string, *readOf]      // joins reads of one file; keeps no document for long
 	bytesMax int64
 }
 
@@ -26,7 +26,7 @@ func fileKey(pointer registry.ID, version string) string { return string(pointer
 // readOf is the result of one read of a file.
 type readOf struct{ document Document }
 
-// latest has the last two documents of one pointer.
+// latest holds the last two documents of one pointer.
 type latest struct{ last, before cachedDocument }
 
 // cachedDocument is a document and the version of its file. The zero value has no document.
@@ -109,8 +109,8 @@ func (d *cache) readOnce(ctx context.Context, pointer registry.ID, version strin
 	}
 }
 
-// keep moves the result of a read from reads into the cache, unless it is outdated. A later set or
-// forget replaces or drops the cached document.
+// keep moves the result of a read from d.reads into the cache, unless it is outdated. A later set
+// or forget replaces or drops the cached document.
 func (d *cache) keep(pointer registry.ID, version string, read *readOf) {
 	key := fileKey(pointer, version)
 	d.entries.Compute(pointer, func(kept *latest, _ bool) (*latest, otter.ComputeOp) {
@@ -121,7 +121,7 @@ func (d *cache) keep(pointer registry.ID, version string, read *readOf) {
 	})
 	d.reads.ComputeIfPresent(key, func(now *readOf) (*readOf, otter.ComputeOp) {
 		if now != read {
-			return now, otter.CancelOp // now is the result of a later read
+			return now, otter.CancelOp // the present one is the result of a later read
 		}
 		return nil, otter.InvalidateOp
 	})

@@ -14,11 +14,11 @@ import (
 	"moorage/registry"
 )
 
-// weighedDocument is a document whose cost alone matters.
+// weighedDocument is a document that has only a cost.
 type weighedDocument struct {
 	Document
 	bytes   int64
-	onceDue func() // called once, when it is weighed; may be nil
+	onceDue func() // called once, when the document is weighed; may be nil
 }
 
 func (d *weighedDocument) CostBytes() int64 {
@@ -31,7 +31,7 @@ func (d *weighedDocument) CostBytes() int64 {
 
 var onePointer = registry.ID{1}
 
-// wantKept fails unless want is kept at location, nil for nothing.
+// wantKept fails the test unless the document cached for location is want. A nil want means none.
 func wantKept(t *testing.T, d *cache, location string, want Document) {
 	t.Helper()
 	kept, ok := d.get(onePointer, location)
@@ -40,7 +40,7 @@ func wantKept(t *testing.T, d *cache, location string, want Document) {
 	}
 }
 
-// The two documents that were put last are kept, each at its location.
+// The two latest documents are cached, each at its location.
 func TestDocumentsKeepTheLastTwo(t *testing.T) {
 	t.Parallel()
 	d := newCache(1 << 20)
@@ -70,8 +70,8 @@ func TestDocumentsKeepTheLastTwo(t *testing.T) {
 	wantKept(t, d, "c", nil)
 }
 
-// heldRead begins to read location in a goroutine. It returns when the read is under way; finish
-// ends that with found and waits for what readOnce returned.
+// heldRead begins to read location in a goroutine. It returns when the read is in progress. finish
+// ends the read with found, and returns the result of readOnce.
 func heldRead(t *testing.T, d *cache, location string) (finish func(found Document, failure error) (Document, error)) {
 	type result struct {
 		document Document
@@ -94,7 +94,7 @@ func heldRead(t *testing.T, d *cache, location string) (finish func(found Docume
 	}
 }
 
-// readsTwice is a read that must not be.
+// readsTwice is a read that must not happen.
 func readsTwice() (Document, error) { return nil, errors.New("read twice") }
 
 func TestDocumentsAreReadOnce(t *testing.T) {
@@ -110,7 +110,7 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 				}
 			}()
 		}
-		synctest.Wait() // until they wait for the first
+		synctest.Wait() // until they wait for the first read
 		if read, err := finish(found, nil); read != found || err != nil {
 			t.Errorf("read %v, %v", read, err)
 		}
@@ -130,8 +130,8 @@ func TestDocumentsAreReadOnce(t *testing.T) {
 	}
 }
 
-// Who waits for another's read need not wait longer than it wants to, and who wants nothing any
-// more reads nothing.
+// A caller that waits for another's read can stop waiting at any time. A caller whose context has
+// ended reads nothing.
 func TestDocumentsAreReadForThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	d := newCache(1 << 20)
@@ -158,8 +158,7 @@ func TestDocumentsAreReadForThoseWhoWait(t *testing.T) {
 	})
 }
 
-// A read that panics is the end of no other: those who have waited for it are told, and the next
-// one reads.
+// If a read panics, its waiting callers get an error, and the next caller reads again.
 func TestDocumentsReadPanics(t *testing.T) {
 	t.Parallel()
 	d := newCache(1 << 20)
@@ -194,8 +193,8 @@ func TestDocumentsReadPanics(t *testing.T) {
 	}
 }
 
-// What is read from a location that is put, or forgotten, meanwhile may be what was there before.
-// It is neither kept nor returned.
+// If a location is set or forgotten during a read, the result of the read may be old. It is neither
+// cached nor returned.
 func TestDocumentsReadIsOutdated(t *testing.T) {
 	t.Parallel()
 	d := newCache(1 << 20)
@@ -211,7 +210,7 @@ func TestDocumentsReadIsOutdated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := heldRead(t, d, "c")
 		d.forget(onePointer, "c")
-		finishAgain := heldRead(t, d, "c") // does not wait for the first
+		finishAgain := heldRead(t, d, "c") // does not wait for the first read
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -219,7 +218,7 @@ func TestDocumentsReadIsOutdated(t *testing.T) {
 				t.Errorf("read %v, %v, what was forgotten", read, err)
 			}
 		}()
-		synctest.Wait() // until it waits for the second
+		synctest.Wait() // until it waits for the second read
 		wantKept(t, d, "c", nil)
 		if read, err := finishAgain(newer, nil); read != newer || err != nil {
 			t.Errorf("read %v, %v", read, err)
@@ -229,7 +228,7 @@ func TestDocumentsReadIsOutdated(t *testing.T) {
 	wantKept(t, d, "c", newer)
 
 	finish = heldRead(t, d, "d")
-	d.forget(onePointer, "e") // of other locations what is read stays
+	d.forget(onePointer, "e") // reads of other locations stay valid
 	d.set(onePointer, "e", old)
 	if read, err := finish(newer, nil); read != newer || err != nil {
 		t.Errorf("read %v, %v", read, err)
@@ -244,8 +243,8 @@ func TestDocumentsReadIsOutdated(t *testing.T) {
 	}
 }
 
-// So it is if that happens while what was read is about to be kept, beside anything that is kept
-// already.
+// The same holds if that happens just before the result is cached, whether or not other documents
+// are cached.
 func TestDocumentsReadIsOutdatedAtLast(t *testing.T) {
 	t.Parallel()
 	newer := &weighedDocument{bytes: 1001}
@@ -262,7 +261,7 @@ func TestDocumentsReadIsOutdatedAtLast(t *testing.T) {
 				}
 				var rewriting sync.WaitGroup
 				first := &weighedDocument{bytes: 1000, onceDue: func() {
-					rewriting.Go(func() { rewrite(d) }) // it may have to wait until first is put
+					rewriting.Go(func() { rewrite(d) }) // it may have to wait until first is cached
 					for isBeingRead(d, "a") {
 						runtime.Gosched()
 					}
@@ -289,8 +288,7 @@ func isBeingRead(d *cache, location string) bool {
 	return isRead
 }
 
-// So it is whenever the location is put or forgotten, and whatever else is put, and evicted, at the
-// same time.
+// The same holds at any time, and whatever other documents are cached and evicted at the same time.
 func TestDocumentsOutdatedAreNotKept(t *testing.T) {
 	t.Parallel()
 	for name, rewritten := range map[string]func(*cache, *weighedDocument){
@@ -300,7 +298,7 @@ func TestDocumentsOutdatedAreNotKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newCache(20_000)
-			var file atomic.Pointer[weighedDocument] // what is at the location
+			var file atomic.Pointer[weighedDocument] // the present content of the location
 			file.Store(&weighedDocument{bytes: 1000})
 			ctx, cancel := context.WithCancel(t.Context())
 			var others sync.WaitGroup
@@ -334,7 +332,7 @@ func TestDocumentsOutdatedAreNotKept(t *testing.T) {
 	}
 }
 
-// What is kept of a pointer is weighed with what it takes.
+// The cached documents of a pointer are weighed by their memory.
 func TestDocumentsAreWeighed(t *testing.T) {
 	t.Parallel()
 	d := newCache(1 << 40)
@@ -350,7 +348,7 @@ func TestDocumentsAreWeighed(t *testing.T) {
 	}
 }
 
-// The bound holds also for documents that grow in their place.
+// The bound also holds for documents that grow and replace each other.
 func TestDocumentsAreBounded(t *testing.T) {
 	t.Parallel()
 	const bytesMax, pointers = 100_000, 50
@@ -370,7 +368,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 	}
 }
 
-// A document that leaves no room for another is kept alone, whatever was kept before it.
+// A document that leaves no room for another one is cached alone, whatever was cached before.
 func TestDocumentsWithoutRoomForTwo(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 100_000

@@ -59,19 +59,18 @@ func DeletePurged(ctx context.Context, store storage.Store, files []string) erro
 	return deleteFiles(ctx, store, files)
 }
 
-// DeleteExpired deletes files that only expired snapshots of a live table reached. That is safe
-// because no commit can bring the snapshots back. Before each batch the caller has checked
+// DeleteExpired deletes files that were reached only by expired snapshots of a live table. That is
+// safe because no commit can restore the snapshots. Before each batch the caller has checked
 // everything that was committed since the expiry, and ctx ends soon after that check. The caller
-// omits files that the current version reaches, metadata files, and files outside the table's
-// claims.
+// omits files reached by the current version, metadata files, and files outside the table's claims.
 func DeleteExpired(ctx context.Context, store storage.Store, files []string) error {
 	return deleteFiles(ctx, store, files)
 }
 
-// DeleteOrphans deletes files in the claims of a live table that no version of the table reached
-// when they were found, and none reaches now. That is safe because they were found days ago: a
-// commit that was running then has failed, or a version now reaches its files. The caller has
-// checked before each batch, and ctx ends soon after that check.
+// DeleteOrphans deletes files within the claims of a live table that no version of the table
+// reached when they were found, and that none reaches now. That is safe because they were found
+// days ago: a commit that was running then has failed, or a version now reaches its files. The
+// caller has checked before each batch, and ctx ends soon after that check.
 func DeleteOrphans(ctx context.Context, store storage.Store, files []string) error {
 	return deleteFiles(ctx, store, files)
 }

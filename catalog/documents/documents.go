@@ -5,8 +5,8 @@
 //
 // A file is written once, under a fresh name, and is durable before a record names it. A pointer
 // names the current file, and the metadata log in that file names the earlier files. So a file that
-// was read can be cached under its version. That is its location together with the id of the
-// register that named it.
+// was read can be cached under its version: its location together with the ID of the register that
+// named it.
 //
 // Only this package deletes files (delete.go). trim.go handles files that leave a metadata log,
 // former.go handles files that left it long ago, and lost.go handles files of failed commits. Each
@@ -61,8 +61,8 @@ const (
 	deleteTimeout = 10 * time.Second
 )
 
-// Document is a metadata document: *metadata.Document of a table, *metadata.ViewDocument of a view.
-// It is immutable. Two equal values are the same version.
+// Document is a metadata document: a *metadata.Document for a table, or a *metadata.ViewDocument
+// for a view. It is immutable. Two equal values are the same version.
 type Document interface {
 	Raw() []byte
 	CostBytes() int64
@@ -80,11 +80,11 @@ type Documents struct {
 	now       func() time.Time
 	cache     *cache
 	room      *Room
-	hedge     *hedge // nil: each file is written once
+	hedge     *hedge // if nil, each file is written once
 	trims     *trims
 }
 
-// CacheBytes returns how much memory the cached documents take, and the bound of that.
+// CacheBytes returns the memory used by the cached documents, and the maximum.
 func (d *Documents) CacheBytes() (used, most int64) {
 	return int64(d.cache.entries.WeightedSize()), d.cache.bytesMax
 }
@@ -99,7 +99,7 @@ func New(l *ledger.Ledger, names *directory.Directory, cacheBytes int64, now fun
 	}
 }
 
-// Room returns the memory for metadata that is being worked on.
+// Room returns the memory for metadata that is in use by requests.
 func (d *Documents) Room() *Room { return d.room }
 
 // Keep caches document as the content of a version of pointer's file, after the caller wrote or

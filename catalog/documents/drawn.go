@@ -19,7 +19,7 @@ import (
 // bits and the variant. m is a hash of the other digits, the warehouse, and the uuid of the table
 // or view.
 const (
-	uuidLength = 36 // of the text of a uuid
+	uuidLength = 36 // length of the text of a uuid
 	timeLength = 8
 	versionAt  = 14
 	markLength = 12
@@ -38,8 +38,7 @@ func (d *Documents) drawFor(file File) (string, error) {
 	return marked(dated, file.Warehouse, file.Document.UUID()), nil
 }
 
-// marked returns a uuid whose end shows for which warehouse, and for which table or view, it was
-// drawn.
+// marked returns a uuid whose end shows the warehouse and the table or view for which it was drawn.
 func marked(unique string, warehouse registry.ID, table string) string {
 	rest := unique[:uuidLength-markLength]
 	sum := sha256.Sum256([]byte(rest + warehouse.String() + strings.ToLower(table)))

@@ -33,7 +33,7 @@ const (
 	endingPlain = ".metadata.json"
 	endingGzip  = ".gz" + endingPlain
 
-	// CodecQuoteMax bounds how many bytes of an unknown codec the refusal quotes.
+	// CodecQuoteMax is the maximum number of bytes of an unknown codec that the error quotes.
 	CodecQuoteMax = 100
 )
 
@@ -48,7 +48,7 @@ type Ref struct {
 	Version   string // of the file at Location; see FileVersion
 }
 
-// RefOf returns where, in storage, the document that pointer names is stored.
+// RefOf returns where in storage the document named in pointer is stored.
 func RefOf(pointer registry.Pointer, storage storage.Store) Ref {
 	return Ref{
 		Kind: directory.KindOf(pointer), Warehouse: pointer.Warehouse, Pointer: pointer.ID, UUID: pointer.TableUUID,
@@ -57,8 +57,8 @@ func RefOf(pointer registry.Pointer, storage storage.Store) Ref {
 	}
 }
 
-// FileVersion returns a text that identifies the file that a pointer names: its location, and the
-// id of the register that named it. If the table's owner overwrites a file and registers it again,
+// FileVersion returns a text that identifies the file named in a pointer: its location, and the ID
+// of the register that named it. If the table's owner overwrites a file and registers it again,
 // that is another version.
 func FileVersion(location string, registration registry.ID) string {
 	if registration.IsZero() {
@@ -93,7 +93,7 @@ func FileError(location string, err error) error {
 	return &moorage.Error{Op: "documents.FileError", Ident: ident, Kind: kind, Message: text, Err: err}
 }
 
-// File is a metadata document and the name under which it is, or will be, stored.
+// File is a metadata document and its file name. The file may not have been written yet.
 type File struct {
 	Warehouse registry.ID // of the table or view
 	Pointer   registry.ID // of the table or view
@@ -106,8 +106,9 @@ type File struct {
 // version, the document of base is nil. The name is <location>/metadata/<version, five
 // digits>-<uuid>.metadata.json. The uuid shows when the name was drawn, and for which table
 // (WroteFor). The property write.metadata.path can set the folder, and the ending shows whether the
-// file is compressed. An unknown codec is KindIllegalArgument, unless base has the same codec. A
-// table that was registered with an unknown codec can be changed, and its files are not compressed.
+// file is compressed. For an unknown codec, the error is KindIllegalArgument, unless base has the
+// same codec. So a table that was registered with an unknown codec can be changed, and its files
+// are not compressed.
 func (d *Documents) Name(k *directory.Kind, next, base File) (File, error) {
 	unique, err := d.drawFor(next)
 	if err != nil {
@@ -214,7 +215,7 @@ func CreateError(location string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case isPanic: // in a goroutine of the storage
+	case isPanic: // a panic in a goroutine of the storage
 		return moorage.E("documents.CreateError", location, moorage.KindInternal,
 			fmt.Errorf("%w\n%s", panicked, panicked.Stack))
 	case errors.Is(err, storage.ErrNotFound): // a name that the storage cannot have

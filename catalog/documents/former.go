@@ -19,8 +19,8 @@ const (
 	// formerReadsMax bounds the metadata files that one walk reads. With logs of 100 files, the
 	// default, the walk gets as far back as a purge does.
 	formerReadsMax = 1000
-	// formerFilesMax bounds the files that one run deletes, and formerRoundMax the files that one
-	// Apply announces.
+	// formerFilesMax bounds the files that one run deletes. formerRoundMax bounds the files that
+	// one Apply announces.
 	formerFilesMax = 10_000
 	formerRoundMax = 1000
 	// formerFoldersMax bounds the folders that one Apply announces. Few tables have files in more
@@ -40,17 +40,17 @@ type Former struct {
 	Next time.Time
 }
 
-// TrimFormer deletes metadata files of a live table that left its metadata log more than the
-// duration kept ago. now is the store's time. It makes no version. It deletes a file only if all
-// three conditions hold: the file is within the claims of the table, a server over this store drew
-// its name for the table, and a log names it. Other files stay, such as files that the table
-// brought from another catalog.
+// TrimFormer deletes metadata files of a live table that left its metadata log longer ago than the
+// duration kept. now is the store's time. It makes no version. It deletes a file only if all three
+// conditions hold: the file is within the claims of the table, a server over this store drew its
+// name for the table, and a log names it. Other files stay, such as files that the table brought
+// from another catalog.
 //
-// That is safe because no version that was made less than kept ago names or logs such a file. The
-// walk finds the last version that is older, and takes only files that neither that version nor a
-// later one logs. Versions that a register skipped are not in the logs, so no file is deleted until
-// the last register is older than kept. The Apply that announces the files requires that there was
-// no register since the walk. registry.Trim fences registers while the files are deleted.
+// That is safe because no version younger than kept names or logs such a file. The walk finds the
+// last older version, and takes only files that are not in the log of that version or of a later
+// one. Versions that a register skipped are not in the logs, so no file is deleted until the last
+// register is older than kept. The Apply that announces the files requires that there was no
+// register since the walk. registry.Trim fences registers while the files are deleted.
 //
 // The oldest files are deleted first, and a file is deleted after the files that its log names. So
 // if a run is interrupted at any point, or reaches its bounds, the next walk finds the remaining
@@ -99,7 +99,7 @@ type formerWalk struct {
 	documents *Documents
 	found     *directory.Found
 	before    time.Time
-	met       map[string]bool // the files of the logs that the walk has read, normalised
+	met       map[string]bool // the files in the logs read so far, normalised
 	isYoung   bool            // some files have left the log too recently to be deleted
 	reads     int
 	last      string // the file that was read last, and its document
@@ -155,8 +155,8 @@ func (w *formerWalk) logs(ctx context.Context, present *metadata.Document) ([][]
 	}
 }
 
-// base returns the last version of the table that was made before w.before, and nil if the walk
-// does not get that far.
+// base returns the last version of the table that was made before the time w.before. It returns nil
+// if the walk does not get that far.
 func (w *formerWalk) base(ctx context.Context, present *metadata.Document) (*metadata.Document, error) {
 	pointer := w.found.Pointer
 	if !pointer.Registration.IsZero() || w.isOld(pointer.MetadataLocation) {
@@ -180,8 +180,8 @@ func (w *formerWalk) base(ctx context.Context, present *metadata.Document) (*met
 	return nil, nil
 }
 
-// isOld reports whether the version in a file was made before w.before. A file from another catalog
-// counts as old, because the last register was before w.before.
+// isOld reports whether the version in a file was made before the time w.before. A file from
+// another catalog counts as old, because the last register was before that time.
 func (w *formerWalk) isOld(file string) bool {
 	at, ok := drawnAt(file)
 	return !ok || at.Before(w.before)
@@ -200,7 +200,7 @@ func (w *formerWalk) lastAt(now time.Time) time.Time {
 	return at
 }
 
-// note records the files in the log of document, and returns them, the oldest first.
+// note records the files in the log of document, and returns them, oldest first.
 func (w *formerWalk) note(document *metadata.Document) []string {
 	var files []string
 	for _, entry := range document.MetadataLog() {
@@ -268,7 +268,7 @@ func (w *formerWalk) read(ctx context.Context, file string) (*metadata.Document,
 	return document, nil
 }
 
-// formerBatch is a set of files that one call of the storage deletes.
+// formerBatch is a set of files to delete with one call of the storage.
 type formerBatch struct {
 	folder string
 	files  []string
@@ -387,7 +387,7 @@ func (d *Documents) formerTrims(round []formerBatch) ([]registry.Trim, error) {
 }
 
 // deleteFormer deletes the files of round, which trim announced with the Apply that made table. It
-// deletes no file if there was a register since that Apply.
+// deletes no file if there was a register after that Apply.
 func (d *Documents) deleteFormer(ctx context.Context, table *directory.Found, trim registry.Trim,
 	round []formerBatch) error {
 	if d.now().Sub(trim.At) > trimBeginMax {

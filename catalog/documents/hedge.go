@@ -38,14 +38,14 @@ const (
 type hedge struct {
 	documents *Documents
 	now       func() time.Time
-	slots     chan struct{} // holds an element for each write that is repeated
+	slots     chan struct{} // holds an element for each repeated write
 	stopping  chan struct{} // closed by stop
 
 	// mu guards the fields below. No lock is taken under it.
 	mu      sync.Mutex
 	stopped bool
 	tasks   sync.WaitGroup  // races; Add only while stopped is false
-	took    []time.Duration // durations of the latest writes that succeeded, at most hedgeSamples
+	took    []time.Duration // durations of the latest successful writes, at most hedgeSamples
 	next    int             // the oldest element of took, once it is full
 }
 
@@ -144,21 +144,21 @@ func (h *hedge) delay() time.Duration {
 	return max(hedgeMedians*took[len(took)/2], hedgeDelayMin)
 }
 
-// written is a write that has ended.
+// written is the result of a write.
 type written struct {
 	file File
 	err  error
 }
 
-// race is one or two writes of a document under different names. Except for ended it belongs to one
-// goroutine.
+// race is one or two writes of a document under different names. All fields except ended belong to
+// one goroutine.
 type race struct {
 	hedge    *hedge
 	cancel   context.CancelFunc
 	ended    chan written
 	underWay int
 	repeated bool
-	others   []written // writes that ended and whose file write did not return
+	others   []written // ended writes other than the one that write returned
 }
 
 func (r *race) begin(ctx context.Context, file File) {
@@ -201,7 +201,7 @@ func (r *race) leave(ctx context.Context) {
 	go r.end(ctx)
 }
 
-// end waits for the running writes, and deletes all files except the one that write returned.
+// end waits for the running writes, and deletes all files except the one returned by write.
 // DeleteLost first checks whether a client has found and registered the file.
 func (r *race) end(ctx context.Context) {
 	defer r.hedge.tasks.Done()

@@ -13,7 +13,7 @@ import (
 	"moorage/storage"
 )
 
-// listsAtOnce is the number of manifest lists that one commit writes at a time.
+// listsAtOnce is the number of manifest lists that one commit writes concurrently.
 const listsAtOnce = 32
 
 // NameList draws a name for a manifest list of a snapshot of document, in the folder of the
@@ -57,7 +57,7 @@ func (d *Documents) ReadRaw(ctx context.Context, store storage.Store, location s
 	return raw, nil
 }
 
-// WriteWith is WriteHedged for file, and also stores lists. If the error is nil, file and lists are
+// WriteWith is like WriteHedged, but also stores lists. If the error is nil, file and lists are
 // durable. After an error some of them may exist, and the caller deletes all of them: see MayRemain
 // and Lost.
 func (d *Documents) WriteWith(ctx context.Context, file File, lists []storage.File) (File, error) {
@@ -102,8 +102,8 @@ func writeBatch(ctx context.Context, batcher storage.Batcher, file File, lists [
 	return nil
 }
 
-// unstored adds to err a kind for which MayRemain returns true. err is the failure of any of
-// several files with fresh names. nil stays nil.
+// unstored adds to err a kind for which MayRemain returns true. err is the failure of one of
+// several writes of files with fresh names. nil stays nil.
 func unstored(op, location string, err error) error {
 	if err == nil {
 		return nil

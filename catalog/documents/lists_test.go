@@ -10,7 +10,7 @@ import (
 	"moorage/storage"
 )
 
-// sizedFile is a storage of one file, which says that it has so many bytes.
+// sizedFile is a storage of one file, with a declared size that may be wrong.
 type sizedFile struct {
 	storage.Store
 	body  string
@@ -21,7 +21,8 @@ func (s sizedFile) Open(context.Context, string) (io.ReadCloser, storage.Info, e
 	return io.NopCloser(bytes.NewReader([]byte(s.body))), storage.Info{Bytes: s.bytes}, nil
 }
 
-// A file that yields other bytes than it has is not read: a list that was cut may be a list.
+// A file whose content does not match its size is refused, because a truncated list may still
+// parse.
 func TestReadRaw(t *testing.T) {
 	t.Parallel()
 	full := errors.New("no room")

@@ -10,9 +10,9 @@ import (
 	"moorage/storage"
 )
 
-// Current returns the document that a pointer names. If the file is missing, Current reads the
-// pointer again. If the pointer now names another file, the error is ledger.ErrRetry. An unreadable
-// file is KindInternal, because it is not the caller's fault.
+// Current returns the document named in a pointer. If the file is missing, Current reads the
+// pointer again. If the pointer now names another file, the error is ledger.ErrRetry. For an
+// unreadable file, the error is KindInternal, because it is not the caller's fault.
 func (d *Documents) Current(ctx context.Context, found *directory.Found) (Document, error) {
 	return d.documentOf(ctx, found, d.Of)
 }
@@ -30,7 +30,7 @@ func (d *Documents) Glance(ctx context.Context, found *directory.Found) (Documen
 	})
 }
 
-// documentOf returns the document that a pointer names. The function read gets the document.
+// documentOf returns the document named in a pointer. The function read reads it.
 func (d *Documents) documentOf(ctx context.Context, found *directory.Found,
 	read func(context.Context, Ref) (Document, error)) (Document, error) {
 	document, err := read(ctx, RefOf(found.Pointer, found.Storage))
@@ -59,8 +59,8 @@ func (d *Documents) documentOf(ctx context.Context, found *directory.Found,
 }
 
 // Of returns the metadata document at a reference, from the cache or from one read that concurrent
-// callers share. A missing file is KindNotFound. The kind for an unparsable file comes from
-// metadata.Parse or ParseView.
+// callers share. If the file is missing, the error is KindNotFound. If it cannot be parsed, the
+// kind comes from metadata.Parse or ParseView.
 func (d *Documents) Of(ctx context.Context, at Ref) (Document, error) {
 	if kept := d.Kept(ctx, at); kept != nil {
 		return kept, nil
@@ -73,15 +73,15 @@ func (d *Documents) Of(ctx context.Context, at Ref) (Document, error) {
 	return document, err
 }
 
-// Kept returns the metadata document at a reference if it is cached, else nil. If checking a file
-// is cheap, it checks each time that the file still exists.
+// Kept returns the metadata document at a reference if it is cached, and otherwise nil. If checking
+// a file is cheap, it checks each time that the file still exists.
 func (d *Documents) Kept(ctx context.Context, at Ref) Document {
 	kept, ok := d.cache.get(at.Pointer, at.Version)
 	if !ok {
 		return nil
 	}
-	// If the document is not of the table, this node read the file before its owner overwrote it
-	// and another node registered it.
+	// The document may belong to another table, if this node read the file before the file's owner
+	// overwrote it and another node registered it.
 	good := at.isOf(kept)
 	if local, ok := at.Storage.(storage.Local); ok && good && local.MayBeGone(at.Location) {
 		_, err := at.Storage.Stat(ctx, at.Location)
@@ -103,8 +103,8 @@ func (d *Documents) readOnce(ctx context.Context, at Ref) (Document, error) {
 	})
 }
 
-// Find returns the live pointer of kind k called ident, and the document that it names. The errors
-// are the errors of directory.Find and of Current.
+// Find returns the live pointer of kind k called ident, and the document named in it. It returns
+// the errors of directory.Find and of Current.
 func (d *Documents) Find(ctx context.Context, k *directory.Kind, ident moorage.Identifier) (
 	found *directory.Found, document Document, err error) {
 	err = d.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {

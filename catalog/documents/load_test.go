@@ -13,9 +13,9 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A table or view names a metadata file that cannot be read. That is a fault of the operator or of
-// somebody who damaged the file, and not of the client. So the answer is no refusal, and nothing of
-// it is stored with a key.
+// A table or view names an unreadable metadata file. That is not the client's fault: the operator
+// or another person has damaged the file. So the error is not a refusal, and it is not stored with
+// a key.
 func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	const elsewhere = "file:///elsewhere/t"
@@ -31,7 +31,7 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	}
 	type verb = func(context.Context, catalog.Verbs) error
 	all := func() (*catalogkit.Instance, map[string]verb) {
-		node, err := catalogkit.NewInstance(f.Config) // which has read none of them
+		node, err := catalogkit.NewInstance(f.Config) // with an empty cache
 		must(t, err)
 		return node, map[string]verb{
 			"load":      func(ctx context.Context, c catalog.Verbs) error { _, err := c.LoadTable(ctx, ident("t")); return err },
@@ -84,8 +84,8 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	f.WantClean()
 }
 
-// A client that goes away need not wait for the read of another client. Other clients get what it
-// had begun to read.
+// A client that disconnects does not wait for the read of another client. The read that it has
+// begun continues for other clients.
 func TestLoadIsNotHeldByAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestLoadIsNotHeldByAnother(t *testing.T) {
 		first := load(ctx)
 		<-begun
 		second, third := load(ctx), load(f.Ctx)
-		synctest.Wait() // until they wait for the first
+		synctest.Wait() // until they wait for the first read
 		cancel()
 		synctest.Wait()
 		select {

@@ -44,8 +44,8 @@ func (d *Documents) isDrawnWithin(location string, limit time.Duration) bool {
 	return ok && d.now().Sub(at).Abs() < limit
 }
 
-// mayStillGo reports whether the deletion of a lost file may still begin. A file whose name is
-// older stays, because a register may soon accept it.
+// mayStillGo reports whether the deletion of a lost file may still begin. A file with an older name
+// stays, because a register may soon accept it.
 func (d *Documents) mayStillGo(ctx context.Context, file Lost) bool {
 	if d.isDrawnWithin(file.Location, lostBeginMax) {
 		return true
@@ -59,7 +59,7 @@ func (d *Documents) mayStillGo(ctx context.Context, file Lost) bool {
 // present attempt has read: the table or view, and its current version. So attempts that race for a
 // table need no extra reads.
 func (d *Documents) DeleteLostBehind(ctx context.Context, file Lost, now *directory.Found, present Document) {
-	if file.Pointer != now.Pointer.ID { // the name belongs to another table or view by now
+	if file.Pointer != now.Pointer.ID { // another table or view has the name now
 		d.DeleteLost(ctx, file)
 		return
 	}
@@ -74,8 +74,9 @@ func (d *Documents) DeleteLostBehind(ctx context.Context, file Lost, now *direct
 // failed.
 const NoteUnlooked = "could not check whether the metadata file of a failed commit is in use, it stays"
 
-// DeleteLost deletes a file, unless it is in use: the pointer that now has its table-uuid names it,
-// or that pointer's version logs it. If that cannot be determined, the file stays as an orphan.
+// DeleteLost deletes a file, unless it is in use. A file is in use if the pointer that now has its
+// table-uuid names it, or has it in its metadata log. If that cannot be determined, the file stays
+// as an orphan.
 func (d *Documents) DeleteLost(ctx context.Context, file Lost) {
 	if !d.mayStillGo(ctx, file) {
 		return
@@ -137,8 +138,8 @@ func (d *Documents) IsNamed(ctx context.Context, file Lost) (bool, error) {
 	return err == nil && Names(pointer.MetadataLocation, present, file.Location), err
 }
 
-// Names reports whether file is location, where document is stored, or is in the metadata log of
-// document. The spelling of locations does not matter.
+// Names reports whether file equals location, where document is stored, or is in the metadata log
+// of document. It compares normalised locations.
 func Names(location string, document Document, file string) bool {
 	file = Normalised(file)
 	if Normalised(location) == file {

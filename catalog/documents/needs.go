@@ -23,8 +23,8 @@ func (d *Documents) OwnPlaceOf(pointer registry.Pointer) storage.Place {
 	}
 }
 
-// UUIDIn returns the uuid in the current metadata file of pointer, which is in place. It borrows
-// the storage, so it creates no folder. It implements check.Files.
+// UUIDIn returns the uuid in the current metadata file of pointer, read from the storage of place.
+// It borrows the storage, so it creates no folder. It implements check.Files.
 func (d *Documents) UUIDIn(ctx context.Context, place storage.Place, pointer registry.Pointer) (string, error) {
 	store, giveBack, err := d.directory.Borrow(ctx, place)
 	if err != nil {
@@ -38,7 +38,8 @@ func (d *Documents) UUIDIn(ctx context.Context, place storage.Place, pointer reg
 	return document.UUID(), nil
 }
 
-// StatIn checks whether there is a file at location, which is in place. It implements check.Files.
+// StatIn checks whether there is a file at location in the storage of place. It implements
+// check.Files.
 func (d *Documents) StatIn(ctx context.Context, place storage.Place, location string) error {
 	store, giveBack, err := d.directory.Borrow(ctx, place)
 	if err != nil {
@@ -50,8 +51,8 @@ func (d *Documents) StatIn(ctx context.Context, place storage.Place, location st
 }
 
 // StorageOf borrows a storage for the files of table, whose record has this state, and for files
-// below the locations also. The caller gives the storage back by calling the returned function. It
-// implements purge.Tables.
+// below the additional locations in the parameter also. The caller gives the storage back by
+// calling the returned function. It implements purge.Tables.
 func (d *Documents) StorageOf(ctx context.Context, table registry.Pointer, state registry.State, also ...string) (
 	storage.Store, func(), error) {
 	return d.directory.StorageOf(ctx, table, state, also...)
@@ -68,8 +69,8 @@ func (d *Documents) ReadMetadata(ctx context.Context, table registry.Pointer, fi
 	return read.(*metadata.Document), nil
 }
 
-// DeleteSurplus deletes files of a transaction, in place, that no pointer names, ever named or will
-// name.
+// DeleteSurplus deletes unused files of a transaction in the storage of place: files that no
+// pointer names, has ever named, or will name.
 func (d *Documents) DeleteSurplus(ctx context.Context, place storage.Place, files []string) error {
 	if len(files) == 0 {
 		return nil

@@ -35,10 +35,11 @@ const (
 // errReadStalled means that a read held room for too long without progress.
 var errReadStalled = errors.New("documents: no byte came for " + ReadStallMax.String())
 
-// Read reads and parses the metadata file at location, compressed or not, whatever its name. A
-// missing file is KindNotFound. The kind for an unparsable file comes from metadata.Parse or
-// ParseView. A file that is too long is KindValidation, and a long file for which there is no room
-// is KindTooManyRequests. The room is taken from the share of the warehouse.
+// Read reads and parses the metadata file at location, compressed or not, whatever its name. If the
+// file is missing, the error is KindNotFound. If it cannot be parsed, the kind comes from
+// metadata.Parse or ParseView. If it is too long, the error is KindValidation, and if there is no
+// room for a long file, it is KindTooManyRequests. The room is taken from the share of the
+// warehouse.
 func (d *Documents) Read(ctx context.Context, k *directory.Kind, warehouse string, store storage.Store,
 	location string) (Document, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -71,8 +72,8 @@ func (d *Documents) Read(ctx context.Context, k *directory.Kind, warehouse strin
 	return document, nil
 }
 
-// sourceReader is a metadata file that is being read. It remembers a read error, to distinguish it
-// from faults of the content. It cancels a read that holds room and gets no bytes.
+// sourceReader reads a metadata file. It remembers a read error, to distinguish it from faults in
+// the content. It cancels a read that holds room and gets no bytes.
 type sourceReader struct {
 	io.Reader
 	cancel  context.CancelCauseFunc // of the context of the reads
@@ -93,8 +94,8 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readWithin returns the whole unpacked file, which has size bytes on storage. If it is long, held
-// takes room for it.
+// readWithin returns the whole unpacked file. size is its length in the storage. For a long file,
+// readWithin takes room in held.
 func (s *sourceReader) readWithin(ctx context.Context, held *Share, size int64) ([]byte, error) {
 	packed := bufio.NewReaderSize(s, 64<<10)
 	plain, likely := io.Reader(packed), size
@@ -131,7 +132,7 @@ func (s *sourceReader) readWithin(ctx context.Context, held *Share, size int64) 
 	return nil, err
 }
 
-// fitted returns raw in a slice of about its length, because raw may stay in the cache.
+// fitted returns raw in a slice with little spare capacity, because raw may stay in the cache.
 func fitted(raw []byte) []byte {
 	if cap(raw)-len(raw) > len(raw)/4 {
 		return bytes.Clone(raw)

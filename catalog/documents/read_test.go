@@ -20,8 +20,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// paddedFile returns the metadata of a table that certainly is not there, with a property of so
-// many bytes.
+// paddedFile returns the metadata of a table that does not exist, with a property of padding bytes.
 func paddedFile(table *catalog.Table, uuid string, padding int) []byte {
 	raw := strings.Replace(string(table.Document.Raw()), table.Document.UUID(), uuid, 1)
 	raw = strings.Replace(raw, `"properties":{`, `"properties":{"padding":"`+strings.Repeat("x", padding)+`",`, 1)
@@ -41,7 +40,7 @@ func packed(t *testing.T, raw []byte) []byte {
 	return out.Bytes()
 }
 
-// fillRoom takes all the room for metadata, in the name of other warehouses, until empty is called.
+// fillRoom takes all the room for metadata, on behalf of other warehouses, until empty is called.
 func fillRoom(f *catalogkit.Fixture) (empty func()) {
 	f.T.Helper()
 	var shares []*documents.Share
@@ -66,8 +65,8 @@ func wantNoRoomHeld(f *catalogkit.Fixture) {
 }
 
 // TestReadRoom takes all the room for long metadata files. A call that reads another long file
-// waits, and is refused after a while. Short files need no room. When there is room again nothing
-// of it is missing.
+// waits, and is refused after a while. Short files need no room. In the end, all room has been
+// given back.
 func TestReadRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +109,7 @@ func TestReadRoom(t *testing.T) {
 	})
 }
 
-// endless is a file that has no end.
+// endless is a storage whose files never end.
 type endless struct{ storage.Store }
 
 func (endless) Open(context.Context, string) (io.ReadCloser, storage.Info, error) {
@@ -121,14 +120,14 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// huge says that it is longer than what is read.
+// huge is a storage that declares a length beyond the bound.
 type huge struct{ storage.Store }
 
 func (huge) Open(context.Context, string) (io.ReadCloser, storage.Info, error) {
 	return io.NopCloser(zeros{}), storage.Info{Bytes: documents.BytesMax + 1}, nil
 }
 
-// cutFile ends with an error.
+// cutFile is a file whose read ends with an error.
 type cutFile struct {
 	storage.Store
 	content []byte
@@ -142,7 +141,7 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// A fault of the file and a fault of reading it have different answers. Neither keeps any room.
+// Faults in a file and failures to read it have different errors. Both give back all room.
 func TestUnreadableMetadataFiles(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -167,7 +166,7 @@ func TestUnreadableMetadataFiles(t *testing.T) {
 	wantNoRoomHeld(f)
 }
 
-// reading is a file with that content.
+// reading is a storage whose files have this content.
 type reading []byte
 
 func (r reading) Open(context.Context, string) (io.ReadCloser, storage.Info, error) {
@@ -196,8 +195,8 @@ func TestCompressionCodec(t *testing.T) {
 	}
 }
 
-// wantCodec fails the test unless a table's codec is as given, and its metadata file is compressed
-// or not as given.
+// wantCodec fails the test unless a table has the given codec. The table's metadata file must be
+// compressed if compressed is true, and otherwise not.
 func wantCodec(f *catalogkit.Fixture, name, codec string, compressed bool) {
 	f.T.Helper()
 	table, err := f.LoadTable(f.Ctx, ident(name))
@@ -217,8 +216,7 @@ func wantCodec(f *catalogkit.Fixture, name, codec string, compressed bool) {
 	}
 }
 
-// A codec that is not known is refused where it is set, whatever sets it, and leaves nothing
-// behind.
+// An unknown codec is refused when it is set, by any kind of request, and nothing is left behind.
 func TestUnknownCodecIsRefused(t *testing.T) {
 	t.Parallel()
 	files := &catalogkit.FileCount{There: map[string]bool{}}
@@ -285,7 +283,7 @@ func TestUnknownCodecIsKept(t *testing.T) {
 	f.WantClean()
 }
 
-// The failure of a file names the location once, whether or not the storage's own error names it.
+// The error about a file names the location once, whether or not the storage's own error names it.
 func TestFailuresNameTheLocationOnce(t *testing.T) {
 	t.Parallel()
 	const location = "file:///lake/shop/orders/metadata/00001-a.metadata.json"

@@ -18,11 +18,11 @@ const (
 	// RoomFreeBytes is how much each request may hold without taking room. Nearly all requests hold
 	// less. A thousand requests together may hold a quarter of a gigabyte in this way.
 	RoomFreeBytes = 256 << 10
-	// roomReserve is additional room. It is given to one request at a time, which holds room
-	// already and needs more. Without it, several requests that wait for each other would all be
+	// roomReserve is additional room. It is given to one request at a time, which already holds
+	// room and needs more. Without it, several requests that wait for each other would all be
 	// refused. It is enough for the longest file.
 	roomReserve = BytesMax
-	// RoomWait is the longest wait of a request for room.
+	// RoomWait is the maximum time that a request waits for room.
 	RoomWait = 10 * time.Second
 )
 
@@ -34,7 +34,7 @@ type Room struct {
 	mu       sync.Mutex
 	taken    int64            // without the reserve
 	of       map[string]int64 // without the reserve, by warehouse
-	waiting  []*wanted        // first the requests that hold room, then the others; both by arrival
+	waiting  []*wanted        // requests that hold room come before the others; each group in order of arrival
 	borrower *Share           // the share that has the reserve; nil if it is free
 }
 
@@ -90,7 +90,7 @@ func (s *Share) Take(ctx context.Context, bytes int64) error {
 	case <-ctx.Done():
 	}
 	if !s.room.withdraw(w) {
-		return nil // the request was granted just now
+		return nil // the request has just been granted
 	}
 	if err := ctx.Err(); err != nil { // no work has begun
 		return moorage.E("documents.Take", "", moorage.KindUnavailable, err)
@@ -99,7 +99,7 @@ func (s *Share) Take(ctx context.Context, bytes int64) error {
 		"Too much metadata is being worked on; nothing was changed, try again later")
 }
 
-// TryTake is Take without a wait. It reports whether there was room.
+// TryTake is like Take, but does not wait. It reports whether there was room.
 func (s *Share) TryTake(bytes int64) bool {
 	w := s.want(bytes)
 	return w == nil || !s.room.withdraw(w)

@@ -2,8 +2,8 @@ package documents
 
 import "testing"
 
-// A share that holds room and needs more comes before those that hold none, and one at a time may
-// have the reserve.
+// A share that holds room and needs more gets room before shares that hold none. Only one share at
+// a time can have the reserve.
 func TestRoomGoesToThoseThatHoldSome(t *testing.T) {
 	t.Parallel()
 	r := &Room{bytes: 100, bytesOfOne: 50, reserve: 30, of: make(map[string]int64)}

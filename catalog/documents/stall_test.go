@@ -17,12 +17,12 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// stallingFiles are files that send what they have up to a place, and then nothing until their
-// context ends.
+// stallingFiles is a storage whose files send their content up to a point, and then nothing until
+// the context ends.
 type stallingFiles struct {
 	storage.Store
 	content []byte
-	claims  int64 // how long they are said to be
+	claims  int64 // the declared length of the files
 }
 
 func (s stallingFiles) Open(ctx context.Context, _ string) (io.ReadCloser, storage.Info, error) {
@@ -46,7 +46,7 @@ func (b *stallingBody) Read(p []byte) (int, error) {
 
 func (*stallingBody) Close() error { return nil }
 
-// Reads of long files from a storage that stalls keep no other warehouse from reading. They give
+// Reads of long files from a stalling storage do not prevent reads in other warehouses. They give
 // their room back after some seconds.
 func TestRoomBesideAStorageThatStalls(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestRoomBesideAStorageThatStalls(t *testing.T) {
 		var reads sync.WaitGroup
 		for _, files := range []stallingFiles{
 			{content: make([]byte, documents.RoomFreeBytes+1), claims: documents.BytesMax},
-			{content: packed(t, make([]byte, 64<<20))[:40<<10], claims: 30 << 20}, // some 40 MiB are unpacked before it stalls
+			{content: packed(t, make([]byte, 64<<20))[:40<<10], claims: 30 << 20}, // unpacks to some 40 MiB before it stalls
 		} {
 			for range 20 {
 				reads.Go(func() {
@@ -70,7 +70,7 @@ func TestRoomBesideAStorageThatStalls(t *testing.T) {
 				})
 			}
 		}
-		synctest.Wait() // they hold what they get
+		synctest.Wait() // now they hold all the room that they get
 		if _, err := f.Documents().Read(f.Ctx, directory.Table(), "w", f.Files, file); err != nil || time.Since(began) > 0 {
 			t.Errorf("another warehouse: %v, after %s", err, time.Since(began))
 		}
@@ -82,8 +82,8 @@ func TestRoomBesideAStorageThatStalls(t *testing.T) {
 	})
 }
 
-// Commits and transactions to long documents take room. They are refused, with nothing changed,
-// where there is no room for a while.
+// Commits and transactions on long documents take room. If there is no room for a while, they are
+// refused and change nothing.
 func TestCommitsTakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,16 +22,16 @@ const (
 	trimTimeout  = 20 * time.Second
 )
 
-// Trimmed are the metadata files that left a table's log with a certain commit, and must be
+// Trimmed holds the metadata files that left a table's log because of one commit, and must be
 // deleted.
 type Trimmed struct {
-	Table *directory.Found // as the commit last knew it
+	Table *directory.Found // as last known to the commit
 	Files []string
 	trim  registry.Trim // the first of the trims that announce Files
 }
 
-// trims are the deletions that this process has announced and not finished. It is safe for
-// concurrent use.
+// trims holds the announced deletions that this process has not finished. It is safe for concurrent
+// use.
 type trims struct {
 	mu    sync.Mutex  // guards the fields below; no lock is taken under it
 	node  registry.ID // identifies this process; zero until it announces a trim
@@ -70,8 +70,8 @@ func (t *trims) end(id registry.ID) {
 	delete(t.under, id)
 }
 
-// isOver reports whether the deletions that trim announces are over: this process has finished
-// them, or trim is too old.
+// isOver reports whether the deletions announced in trim are over: this process has finished them,
+// or trim is too old.
 func (t *trims) isOver(trim registry.Trim, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +80,7 @@ func (t *trims) isOver(trim registry.Trim, now time.Time) bool {
 }
 
 // Announce returns the files that the commit from base to next trims, if the table's properties
-// request trims. It adds these files to pointer, which the commit's Apply writes, so a later
+// request trims. It adds these files to pointer, which is written by the commit's Apply, so a later
 // register sees them. It removes earlier announcements that are over.
 func (d *Documents) Announce(pointer *registry.Pointer, base Document, next File, now time.Time) (Trimmed, error) {
 	pointer.Trims = d.underTrims(pointer.Trims, now)
@@ -127,7 +127,7 @@ func splitName(location string) (folder, name string) {
 	return location[:max(i, 0)], location[i+1:]
 }
 
-// CallOff records that the commit which announced trimmed did not happen.
+// CallOff records that the commit that announced trimmed did not happen.
 func (d *Documents) CallOff(trimmed Trimmed) { d.trims.end(trimmed.trim.ID) }
 
 // IsTrimmed reports whether a commit, or a run of TrimFormer, may be about to delete the file at
@@ -161,7 +161,7 @@ func (d *Documents) DeleteTrimmed(ctx context.Context, now time.Time, all []Trim
 	}
 }
 
-// deleteTrimmed is DeleteTrimmed until ctx ends.
+// deleteTrimmed does the work of DeleteTrimmed until ctx ends.
 func (d *Documents) deleteTrimmed(ctx context.Context, all []Trimmed) {
 	known := make([]*directory.Found, len(all))
 	for i, t := range all {
@@ -201,9 +201,9 @@ func (d *Documents) deleteTrimmed(ctx context.Context, all []Trimmed) {
 }
 
 // unnamed returns the files of t that are neither the current metadata file nor in its metadata
-// log, in any spelling. now is the pointer to the current metadata file. For a table that is not
-// live it returns no files, because a register may restore the table with any of them. While the
-// version that trimmed the files is current, all of them are unnamed.
+// log, in any spelling. The parameter now is the pointer to the current metadata file. For a table
+// that is not live it returns no files, because a register may restore the table with any of them.
+// While the version that trimmed the files is current, all of them are unnamed.
 func (d *Documents) unnamed(ctx context.Context, t Trimmed, now *directory.Found) ([]string, error) {
 	switch now {
 	case nil:

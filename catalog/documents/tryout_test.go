@@ -12,7 +12,7 @@ import (
 	"moorage/storage/memory"
 )
 
-// limping is a store that does not do one thing.
+// limping is a store in which one operation fails.
 type limping struct {
 	*memory.Store
 	lacks string
@@ -54,7 +54,7 @@ func (l limping) Delete(ctx context.Context, locations ...string) error {
 	return l.Store.Delete(ctx, locations...)
 }
 
-// TryOut says what a store does not do, and leaves nothing behind.
+// TryOut reports the failing operation of a store, and leaves nothing behind.
 func TestTryOut(t *testing.T) {
 	t.Parallel()
 	for lacks, want := range map[string]string{

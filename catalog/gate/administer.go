@@ -68,8 +68,8 @@ func administering() []Row {
 }
 
 // administeringAsks returns the privilege checks of the verbs for managing access. A caller with
-// admin also passes a check of access.Manage. For a change of owner the table requires only that
-// the caller sees the object. Package grants then admits only owners and administrators.
+// admin also passes a check of access.Manage. For a change of owner, the table only requires that
+// the object is visible to the caller. Package grants then admits only owners and administrators.
 func administeringAsks() map[Verb][]Ask {
 	admin := []Ask{{Of: OfServer, For: access.Admin}}
 	adminOrSelf := []Ask{{OfServer, access.Admin, IfOther}}

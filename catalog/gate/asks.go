@@ -56,7 +56,7 @@ const (
 	// IfPurging: the request also deletes the files.
 	IfPurging
 	// IfMoving: the destination of a rename or an undrop is in another namespace. A namespace that
-	// was made again is another one.
+	// was recreated counts as another one.
 	IfMoving
 	// IfTakingBack: the metadata file of a register belongs to a dropped table or view.
 	IfTakingBack
@@ -132,8 +132,8 @@ func OfUpdate(action string, names []string) access.Privileges {
 	return access.Alter | access.Write | access.Maintain | access.Locate
 }
 
-// Needs returns the privileges that a request for the verb requires on a subject. asks is false if
-// the request needs no check of the subject. met has the conditions that the request meets.
+// Needs returns the privileges that a request for the verb requires on a subject. met has the
+// conditions that the request meets. asks is false if the request needs no check of the subject.
 func (r Row) Needs(of Subject, met When) (privileges access.Privileges, asks bool) {
 	for _, ask := range r.Asks {
 		if ask.Of == of && ask.When != Instead && ask.When&^met == 0 {
@@ -154,8 +154,8 @@ func (v Verb) Needs(of Subject, met When) access.Privileges {
 }
 
 // NeedsFor returns the result of Needs plus named, for a request that meets ForUpdates or
-// ForGrants. named has the privileges that OfUpdate returns for the updates of the request, or the
-// privileges that the request grants or revokes.
+// ForGrants. named has the result of OfUpdate for the request's updates, or the privileges that the
+// request grants or revokes.
 func (v Verb) NeedsFor(of Subject, met When, named access.Privileges) access.Privileges {
 	return v.Needs(of, met) | named
 }

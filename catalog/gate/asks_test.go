@@ -10,8 +10,8 @@ import (
 	"moorage/catalog/gate"
 )
 
-// Each update that package metadata can read asks for something of its own, and an unknown one for
-// all that any update asks for.
+// Each update known to package metadata has its own required privileges. An unknown update requires
+// the privileges of all known updates together.
 func TestEveryUpdateAsks(t *testing.T) {
 	t.Parallel()
 	actions := []string{"upgrade-format-version"}
@@ -65,7 +65,7 @@ func TestOfUpdate(t *testing.T) {
 	}
 }
 
-// A question asks for what can stand on an object, or above it.
+// Each check asks for a privilege that can be granted on the object or on a container of it.
 func TestAsksCanBeGranted(t *testing.T) {
 	t.Parallel()
 	for _, row := range gate.Table() {

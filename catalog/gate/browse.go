@@ -8,18 +8,18 @@ const (
 	PutLabels     Verb = "put-labels"
 	LoadObject    Verb = "load-object"
 	ListObjects   Verb = "list-objects"
-	SearchObjects Verb = "search-objects" // shows what the caller sees
+	SearchObjects Verb = "search-objects" // shows only objects visible to the caller
 	LoadStats     Verb = "load-stats"
 	LoadHealth    Verb = "load-health"
 	ListManifests Verb = "list-manifests"
-	ListRefusals  Verb = "list-refusals" // of commits
+	ListRefusals  Verb = "list-refusals" // refused commits
 	ListDenials   Verb = "list-denials"
 	LoadTop       Verb = "load-top"
 	LoadCluster   Verb = "load-cluster"
 )
 
-// browsing returns the rows of the verbs for looking at objects. The Guard admits those on an
-// object: the code that finds it, of whatever kind, checks the caller's privileges.
+// browsing returns the rows of the verbs for looking at objects. The Guard admits the verbs on an
+// object, because the code that finds the object checks the caller's privileges.
 func browsing() []Row {
 	return []Row{
 		{Verb: LoadLabels, On: access.Server, Reads: true, AskedLater: true, Management: []string{"loadLabels"}},
@@ -45,7 +45,7 @@ func browsingAsks() map[Verb][]Ask {
 		PutLabels:  {{Of: OfObject, For: access.Alter}},
 
 		LoadObject:    {{Of: OfObject, For: access.Describe}},
-		ListObjects:   {{Of: OfObject, For: access.See}}, // rows have more if the caller has describe
+		ListObjects:   {{Of: OfObject, For: access.See}}, // with describe, rows have more fields
 		LoadStats:     {{Of: OfObject, For: access.Describe}},
 		LoadHealth:    {{Of: OfObject, For: access.Describe}},
 		ListManifests: {{Of: OfObject, For: access.Read}}, // bounds are values of rows

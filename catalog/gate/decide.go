@@ -19,29 +19,30 @@ type Question struct {
 	// Through are the views through which the caller reaches the object. It is nil if there are no
 	// views.
 	Through *Through
-	// Missing is the error for a caller that sees the warehouse but not the object. It must be the
-	// error for an object that does not exist. Nil selects the error for the object's kind.
+	// Missing is the error if the warehouse is visible to the caller but the object is hidden. It
+	// must equal the error for a missing object. Nil selects the error for the object's kind.
 	Missing error
 }
 
-// Decide returns nil if q is allowed, or if access control is off.
+// Decide returns nil if q is allowed, or if access control is disabled.
 //
-// Errors: KindNoSuchWarehouse if the caller does not see the warehouse. Hide(q.Missing) if the
-// caller does not see the object. KindForbidden if the caller sees the object but lacks privileges.
-// KindNotAuthorized if the credential has expired or the principal is disabled. KindUnavailable if
-// the policy cannot be read.
+// Errors: KindNoSuchWarehouse if the warehouse is hidden from the caller. Hide(q.Missing) if the
+// object is hidden from the caller. KindForbidden if the caller sees the object but lacks
+// privileges. KindNotAuthorized if the credential has expired or the principal is disabled.
+// KindUnavailable if the policy cannot be read.
 func (g *Guard) Decide(ctx context.Context, q Question) error {
 	if g == nil {
 		return nil
 	}
 	v, err := g.current(ctx)
-	if err != nil || !v.on || IsSystem(q.Caller) {
+	if err != nil || !v.enabled || IsSystem(q.Caller) {
 		return err
 	}
 	return g.decide(ctx, v, q)
 }
 
-// Again reads the present policy of the store, and calls Decide, for a request that takes long.
+// Again is like Decide, but first reads the present policy of the store. It repeats the decision
+// for a long request.
 func (g *Guard) Again(ctx context.Context, q Question) error {
 	if g == nil {
 		return nil
@@ -52,7 +53,7 @@ func (g *Guard) Again(ctx context.Context, q Question) error {
 	return g.Decide(ctx, q)
 }
 
-// decide decides q by the policy of v.
+// decide decides q according to the policy in v.
 func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	began := g.config.Now()
 	who, err := g.entry(v, q.Caller, began)
@@ -86,8 +87,8 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 }
 
 // alternative returns the privileges to check, and the decision about them. If the table of verbs
-// has an alternative that the caller has, it returns the alternative and the decision about it.
-// Otherwise it returns q.Asked and decision.
+// has alternative privileges, and the caller has these, it returns the alternative and the decision
+// about it. Otherwise it returns q.Asked and decision.
 func (q Question) alternative(who *access.Who, path []access.Object, decision access.Decision) (
 	access.Privileges, access.Decision) {
 	row, _ := q.Verb.Row()
@@ -160,7 +161,7 @@ func Forbidden(object Object, lacks access.Privileges) error {
 		asked, commandName(object))
 }
 
-// commandName returns the kind and the name of an object as commands take them.
+// commandName returns the kind and name of an object in the form of command arguments.
 func commandName(object Object) string {
 	if object.Kind() == access.Server {
 		return "server"
@@ -191,8 +192,8 @@ func forbiddenText(object Object, lacks access.Privileges) string {
 	return fmt.Sprintf("Not allowed: %s on %s", lacks, name)
 }
 
-// Hide returns missing with the mark Hidden, for a caller that must not learn that the object
-// exists. missing is the error for an object that does not exist.
+// Hide returns missing, the error for a missing object, with the mark Hidden. It is for a caller
+// that must not learn that the object exists.
 func Hide(missing error) error {
 	return &moorage.Error{Kind: moorage.KindOf(missing), Message: moorage.MessageOf(missing), Hidden: true}
 }
@@ -245,7 +246,7 @@ func (g *Guard) Authorize(ctx context.Context, request Request) error {
 	}
 	v, err := g.current(ctx)
 	switch {
-	case err != nil || !v.on || IsSystem(request.Caller):
+	case err != nil || !v.enabled || IsSystem(request.Caller):
 		return err
 	case ofServer:
 		return g.decide(ctx, v, Question{Caller: request.Caller, Verb: request.Verb, Asked: asked})
@@ -253,8 +254,8 @@ func (g *Guard) Authorize(ctx context.Context, request Request) error {
 	return g.letIn(ctx, v, request.Caller)
 }
 
-// letIn returns nil if caller has access to anything on the server. The policy of v may be older
-// than the request. If v refuses caller, letIn checks again with the present policy of the store.
+// letIn returns nil if caller has any access to the server. The policy of v may be older than the
+// request. If v refuses caller, letIn checks again with the present policy of the store.
 func (g *Guard) letIn(ctx context.Context, v *view, caller moorage.Caller) error {
 	err := g.check(v, caller, g.config.Now())
 	if _, shared := g.Key(); err == nil || !shared || access.GranteeOf(caller.Name) != access.IsPrincipal {
@@ -276,7 +277,7 @@ func (g *Guard) letIn(ctx context.Context, v *view, caller moorage.Caller) error
 // Audit implements Authorizer. It does nothing.
 func (g *Guard) Audit(context.Context, Request, error) {}
 
-// systemPrefix is the prefix of the names that moorage.System makes.
+// systemPrefix is the prefix of names made by moorage.System.
 const systemPrefix = "system:"
 
 // IsSystem reports whether caller is a job of the server. A caller over the network is never a job:

@@ -11,16 +11,16 @@ import (
 	"moorage/registry"
 )
 
-// loadsMax is how often the guard reads the whole policy before it gives up. A read must be
+// loadsMax is how many times the guard reads the whole policy before it gives up. A read must be
 // repeated if the epoch changed during the read. One read takes one page for each thousand records.
 const loadsMax = 100
 
-// pageRecords is how many policy records are read at a time.
+// pageRecords is the number of policy records that are read at a time.
 const pageRecords = 1000
 
-// follow returns a view that has every change that this process has seen. before is the present
-// view. It is nil if there is no view yet.
-func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
+// follow returns a view that has every change that this process has seen. present is the present
+// view, or nil if there is no view yet.
+func (g *Guard) follow(ctx context.Context, present *view) (*view, error) {
 	for range loadsMax {
 		records, err := g.config.Store.Get(ctx, registry.EpochKey(), registry.RecentKey(), registry.AccessStoreKey())
 		if err != nil {
@@ -37,12 +37,12 @@ func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read since when access is on: %w", err)
 		}
-		next := &view{on: true, store: store}
-		if before != nil && before.on && before.Epoch() == epoch.Number {
-			next.Snapshot = before.Snapshot
+		next := &view{enabled: true, store: store}
+		if present != nil && present.enabled && present.Epoch() == epoch.Number {
+			next.Snapshot = present.Snapshot
 			return next, nil
 		}
-		if next.Snapshot, err = g.changed(ctx, before, epoch.Number, records[1]); err != nil {
+		if next.Snapshot, err = g.changed(ctx, present, epoch.Number, records[1]); err != nil {
 			return nil, err
 		}
 		if next.Snapshot == nil {
@@ -59,11 +59,11 @@ func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
 	return nil, errors.New("policy kept changing while it was read")
 }
 
-// changed returns the snapshot of the view before, with the changes since that view. It returns nil
+// changed takes the snapshot of present, and returns it with the changes since then. It returns nil
 // if the whole policy must be read. recent was read in the same call as epoch.
-func (g *Guard) changed(ctx context.Context, before *view, epoch uint64, recent registry.Record) (
+func (g *Guard) changed(ctx context.Context, present *view, epoch uint64, recent registry.Record) (
 	*access.Snapshot, error) {
-	if before == nil || !before.on || before.Epoch() > epoch {
+	if present == nil || !present.enabled || present.Epoch() > epoch {
 		return nil, nil
 	}
 	named, err := registry.Decode[registry.Recent](recent)
@@ -71,7 +71,7 @@ func (g *Guard) changed(ctx context.Context, before *view, epoch uint64, recent 
 		g.config.Logger.WarnContext(ctx, "the last changes of policy cannot be read: all policy is", "error", err)
 		return nil, nil
 	}
-	keys, ok := named.Since(before.Epoch())
+	keys, ok := named.Since(present.Epoch())
 	if !ok || named.Changes[len(named.Changes)-1].Epoch != epoch {
 		return nil, nil
 	}
@@ -84,7 +84,7 @@ func (g *Guard) changed(ctx context.Context, before *view, epoch uint64, recent 
 		return nil, nil // the records may be newer than epoch
 	}
 	changes := g.changesOf(ctx, keys, records[:last])
-	return before.With(epoch, changes), nil
+	return present.With(epoch, changes), nil
 }
 
 // load reads the whole policy. It returns nil if the policy changed during the read, because then
@@ -117,7 +117,7 @@ func (g *Guard) load(ctx context.Context, epoch uint64) (*access.Snapshot, error
 	return access.New(epoch, all.Records), nil
 }
 
-// changesOf returns the content of records, which were read at keys, as changes.
+// changesOf converts the records that were read at keys to access.Changes.
 func (g *Guard) changesOf(ctx context.Context, keys []registry.Key, records []registry.Record) access.Changes {
 	var changes access.Changes
 	for i, key := range keys {
@@ -181,7 +181,7 @@ func (g *Guard) add(ctx context.Context, changes *access.Changes, key registry.K
 	}
 }
 
-// noteGeneration records how many earlier principals or roles of the same name were deleted.
+// noteGeneration records how many principals or roles of this name were deleted earlier.
 func noteGeneration(changes *access.Changes, key registry.Key, generation uint64) {
 	if generation == 0 {
 		return
@@ -192,7 +192,8 @@ func noteGeneration(changes *access.Changes, key registry.Key, generation uint64
 	changes.Generations[key.ID] = generation
 }
 
-// principalOf reads the record of a principal. If it cannot be read the principal is disabled.
+// principalOf reads the record of a principal. If the record cannot be read, the principal is
+// disabled.
 func principalOf(record registry.Record) (access.Principal, registry.Principal, error) {
 	value, err := registry.Decode[registry.Principal](record)
 	if err != nil {
@@ -236,10 +237,10 @@ func GrantsOf(id registry.ID, value registry.Grants) (access.Grants, error) {
 	return grants, nil
 }
 
-// addAdmins adds the configured administrators to the grants on the server in changes. The
-// parameter has reports whether changes include these grants. If not, addAdmins does nothing.
-func (g *Guard) addAdmins(changes *access.Changes, has bool) {
-	if len(g.config.Admins) == 0 || !has {
+// addAdmins adds the configured administrators to the grants on the server in changes. If
+// hasServerGrants is false, changes does not include these grants, and addAdmins does nothing.
+func (g *Guard) addAdmins(changes *access.Changes, hasServerGrants bool) {
+	if len(g.config.Admins) == 0 || !hasServerGrants {
 		return
 	}
 	changes.GoneGrants = slices.DeleteFunc(changes.GoneGrants, func(id access.ID) bool { return id == access.ServerID })

@@ -14,15 +14,15 @@ import (
 // Config holds the parts and settings of a Guard. Fields without a default are required.
 type Config struct {
 	Store registry.Store
-	// Alone means that no other process uses the store, and that all parts of this process write
-	// through the store that Watch returns. Then requests need not read the epoch.
+	// Alone is true if no other process uses the store, and all parts of this process write through
+	// the store returned by Watch. Then requests need not read the epoch.
 	Alone bool
 	// Admins are the names of principals that always have the privilege admin, whatever the store
 	// contains.
 	Admins []string
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: discards
-	// The guard calls Decided with each decision. Decided must not block. Default: does nothing.
+	// The guard calls Decided with each decision. Decided must not block. It may be nil.
 	Decided func(ctx context.Context, decision Decision)
 }
 
@@ -34,8 +34,7 @@ type Guard struct {
 	// seen is the greatest epoch of the store that this process knows.
 	seen atomic.Uint64
 	// doubts is the number of this process's policy changes with an unknown outcome, in the order
-	// in which the outcome became unknown. settled is how many of them, from the first, can no
-	// longer take effect.
+	// in which the outcome became unknown. The first settled of them can no longer take effect.
 	doubts, settled atomic.Uint64
 	makers          knownMakers
 	looks           looks
@@ -46,13 +45,13 @@ type Guard struct {
 // view is a snapshot of the whole policy.
 type view struct {
 	*access.Snapshot
-	on    bool // whether access control is on; if not, every request is allowed
-	store registry.AccessStore
+	enabled bool // whether access control is enabled; if not, every request is allowed
+	store   registry.AccessStore
 }
 
 // covers reports whether v contains every change of policy up to an epoch.
 func (v *view) covers(epoch uint64) bool {
-	return v != nil && (epoch == 0 || v.on && v.Epoch() >= epoch)
+	return v != nil && (epoch == 0 || v.enabled && v.Epoch() >= epoch)
 }
 
 // Object is an object in the form that a decision needs.
@@ -88,12 +87,12 @@ type Decision struct {
 	access.Decision
 	Epoch uint64 // the epoch of the policy that decided
 	Took  time.Duration
-	// Through are the views through which the caller reached the object, the outermost first. Walk
-	// has the view that refused the caller, if a view did, and the principal whose privileges
-	// decided. Walk.Decision equals the Decision above.
+	// Through lists the views through which the caller reached the object, outermost first. If a
+	// view refused the caller, Walk has that view. Walk also has the principal whose privileges
+	// counted. Walk.Decision equals the Decision above.
 	Through []moorage.Identifier
 	Walk    access.Walk
-	// Ignored are views that the request named. The guard ignored them, because their sender is not
+	// Ignored lists the views in the request that the guard ignored, because their sender is not
 	// trusted.
 	Ignored []moorage.Identifier
 }
@@ -135,7 +134,7 @@ func (g *Guard) Observe(record registry.Record) {
 	}
 }
 
-// unreadable is the number for an epoch record that cannot be decoded. No view has this epoch.
+// unreadable stands for the epoch in a record that cannot be decoded. No view has this epoch.
 const unreadable = ^uint64(0)
 
 // numberOf returns the epoch in record.
@@ -161,7 +160,7 @@ func (g *Guard) look(ctx context.Context) error {
 	return nil
 }
 
-// unavailable returns the error if a decision cannot be made because of err.
+// unavailable wraps err, which prevented a decision.
 func unavailable(err error) error {
 	return moorage.E("gate.unavailable", "", moorage.KindUnavailable, err)
 }
@@ -186,17 +185,17 @@ func (g *Guard) current(ctx context.Context) (*view, error) {
 		return nil, unavailable(err)
 	}
 	g.view.Store(next)
-	if next.on {
+	if next.enabled {
 		g.seen.CompareAndSwap(unreadable, next.Epoch()) // the epoch record was repaired
 	}
 	return next, nil
 }
 
-// Fresh reads the present policy of the store. If access control is off, on is false and there is
-// no policy.
+// Fresh reads the present policy of the store. If access control is disabled, enabled is false and
+// there is no policy.
 //
 // Errors: KindUnavailable.
-func (g *Guard) Fresh(ctx context.Context) (snapshot *access.Snapshot, on bool, err error) {
+func (g *Guard) Fresh(ctx context.Context) (snapshot *access.Snapshot, enabled bool, err error) {
 	if err := g.look(ctx); err != nil {
 		return nil, false, err
 	}
@@ -204,40 +203,41 @@ func (g *Guard) Fresh(ctx context.Context) (snapshot *access.Snapshot, on bool, 
 	if err != nil {
 		return nil, false, err
 	}
-	return v.Snapshot, v.on, nil
+	return v.Snapshot, v.enabled, nil
 }
 
 // Known returns the latest policy that this process has seen, with the same results as Fresh.
-func (g *Guard) Known(ctx context.Context) (snapshot *access.Snapshot, on bool, err error) {
+func (g *Guard) Known(ctx context.Context) (snapshot *access.Snapshot, enabled bool, err error) {
 	v, err := g.current(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	return v.Snapshot, v.on, nil
+	return v.Snapshot, v.enabled, nil
 }
 
-// Store returns the record that has the time when access control was switched on. on is false if it
-// is off.
+// Store returns the record with the time when access control was enabled. If access control is
+// disabled, enabled is false.
 //
 // Errors: KindUnavailable.
-func (g *Guard) Store(ctx context.Context) (store registry.AccessStore, on bool, err error) {
+func (g *Guard) Store(ctx context.Context) (store registry.AccessStore, enabled bool, err error) {
 	v, err := g.current(ctx)
 	if err != nil {
 		return registry.AccessStore{}, false, err
 	}
-	return v.store, v.on, nil
+	return v.store, v.enabled, nil
 }
 
 // Who returns a caller's entry in the present policy of the store, and that policy. who is nil for
 // a job of the server, which may do everything.
 //
-// Errors: KindUnsupported if access control is off; KindNotAuthorized as Decide; KindUnavailable.
+// Errors: KindUnsupported if access control is disabled; KindNotAuthorized, as for Decide;
+// KindUnavailable.
 func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who, policy *access.Snapshot, err error) {
-	policy, on, err := g.Fresh(ctx)
+	policy, enabled, err := g.Fresh(ctx)
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case !on:
+	case !enabled:
 		return nil, nil, moorage.Errorf(moorage.KindUnsupported,
 			"Access control is off in this store: every caller may do everything. Switch it on with "+
 				"moorage key create NAME --admin, or moorage access enable, "+
@@ -277,8 +277,8 @@ func (g *Guard) DecideBy(ctx context.Context, who *access.Who, policy *access.Sn
 	return q.Refusal(decision)
 }
 
-// MayManage decides q by whether the caller may see and change the grants on the object. The
-// parameters and the errors are as for DecideBy.
+// MayManage allows q if the caller may see and change the grants on the object. It has the
+// parameters and the errors of DecideBy.
 func (g *Guard) MayManage(ctx context.Context, who *access.Who, policy *access.Snapshot, q Question) error {
 	return g.DecideBy(ctx, who, policy, q, func(who *access.Who, path []access.Object) access.Decision {
 		return who.DecideGrant(path, 0)
@@ -289,13 +289,13 @@ func (g *Guard) MayManage(ctx context.Context, who *access.Who, policy *access.S
 // objects. It is nil if the caller sees everything, because access control is off or the caller is
 // a job of the server.
 //
-// Errors: KindNotAuthorized as Decide; KindUnavailable.
+// Errors: KindNotAuthorized, as for Decide; KindUnavailable.
 func (g *Guard) ForLists(ctx context.Context, caller moorage.Caller) (*access.Who, error) {
 	if g == nil {
 		return nil, nil
 	}
 	v, err := g.current(ctx)
-	if err != nil || !v.on || IsSystem(caller) {
+	if err != nil || !v.enabled || IsSystem(caller) {
 		return nil, err
 	}
 	return g.entry(v, caller, g.config.Now())

@@ -14,14 +14,15 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A list that lasts long ends soon after its caller may not see what it lists, or his token ended.
+// A long list ends soon after its caller has lost access to the container, or after the caller's
+// token has expired.
 func TestLongListsAreDecidedAgain(t *testing.T) {
 	t.Parallel()
 	for name, withdraw := range map[string]func(s *catalogkit.Secured){
 		"revoke": func(s *catalogkit.Secured) {
 			s.Revoke(catalogkit.OnNamespace("ns"), catalogkit.BobName, access.Describe)
 		},
-		"token": func(*catalogkit.Secured) {}, // the caller's ends by itself
+		"token": func(*catalogkit.Secured) {}, // the caller's token expires by itself
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -17,20 +17,20 @@ type Maker struct {
 // Maker returns caller's entry in the policy that this process has seen. It is nil if the caller
 // cannot own objects, because access control is off or the caller is a job of the server.
 //
-// Errors: KindNotAuthorized as Decide; KindUnavailable.
+// Errors: KindNotAuthorized, as for Decide; KindUnavailable.
 func (g *Guard) Maker(ctx context.Context, caller moorage.Caller) (*Maker, error) {
 	v, err := g.current(ctx)
-	if err != nil || !v.on || IsSystem(caller) {
+	if err != nil || !v.enabled || IsSystem(caller) {
 		return nil, err
 	}
 	who, err := g.entry(v, caller, g.config.Now())
 	return &Maker{who, v.Snapshot, caller}, err
 }
 
-// Is reports whether identity is the identity of m, or of a role that m has.
+// Is reports whether identity is the identity of m, or of one of its roles.
 func (m *Maker) Is(identity string) bool { return m.who.Is(identity) }
 
-// Identity returns the identity by which records refer to m.
+// Identity returns the identity that refers to m in records.
 func (m *Maker) Identity() string { return m.snapshot.Identity(m.caller.Name) }
 
 // Creator returns the identity to record for a caller that creates an object. It is empty for a
@@ -51,9 +51,9 @@ func (g *Guard) Creator(ctx context.Context, caller moorage.Caller) (string, err
 	return maker.Identity(), nil
 }
 
-// identity returns the identity of a caller by the policy in memory.
+// identity returns the identity of a caller according to the policy in memory.
 func (g *Guard) identity(caller moorage.Caller) string {
-	if v := g.view.Load(); v != nil && v.on {
+	if v := g.view.Load(); v != nil && v.enabled {
 		return v.Identity(caller.Name)
 	}
 	return caller.Name

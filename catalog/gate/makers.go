@@ -9,9 +9,8 @@ import (
 	"moorage/registry"
 )
 
-// makersMax bounds the maker records that a process remembers, which take some 100 bytes each.
-// childrenMax bounds the containers that a list shows only because the caller created an object in
-// them.
+// makersMax bounds the maker records cached by a process; each takes some 100 bytes. childrenMax
+// bounds the containers that a list shows only because the caller created an object in them.
 const (
 	makersMax   = 100_000
 	childrenMax = 10_000
@@ -85,8 +84,8 @@ func (g *Guard) MakerRecords(ctx context.Context, maker string, above []access.O
 	return add, nil
 }
 
-// mayBeMaker reports whether caller may act as the maker of the objects that they created. A caller
-// whose token is narrowed to roles may not.
+// mayBeMaker reports whether caller may act as the maker of its objects. A caller whose token is
+// narrowed to roles may not.
 func mayBeMaker(caller moorage.Caller) bool {
 	return caller.Only == nil && access.GranteeOf(caller.Name) == access.IsPrincipal && !IsSystem(caller)
 }

@@ -13,13 +13,13 @@ import (
 // SealedMark is the prefix of a sealed position in a list. No name contains it.
 const SealedMark = "\x00"
 
-// pageSeal returns the cipher that encrypts positions. It is nil while access control is off.
+// pageSeal returns the cipher that encrypts positions. It is nil while access control is disabled.
 func (g *Guard) pageSeal(ctx context.Context) (cipher.AEAD, error) {
 	if g == nil {
 		return nil, nil
 	}
-	store, on, err := g.Store(ctx)
-	if err != nil || !on {
+	store, enabled, err := g.Store(ctx)
+	if err != nil || !enabled {
 		return nil, err
 	}
 	block, err := aes.NewCipher(store.PageKey[:])
@@ -30,7 +30,7 @@ func (g *Guard) pageSeal(ctx context.Context) (cipher.AEAD, error) {
 }
 
 // SealPage returns an encrypted position in a list, which begins with SealedMark. Such a position
-// may name an object that the caller must not see. While access control is off, it returns the
+// may name an object that the caller must not see. While access control is disabled, it returns the
 // position unchanged. list identifies the list.
 //
 // Errors: KindUnavailable.
@@ -46,8 +46,8 @@ func (g *Guard) SealPage(ctx context.Context, random io.Reader, list, position s
 	return SealedMark + string(seal.Seal(nonce, nonce, []byte(position), []byte(list))), nil
 }
 
-// UnsealPage returns the position that was passed to SealPage. It returns a position that is not
-// encrypted unchanged.
+// UnsealPage returns the position that was passed to SealPage. If a position is not encrypted,
+// UnsealPage returns it unchanged.
 //
 // Errors: KindBadRequest for a position of another list; KindUnavailable.
 func (g *Guard) UnsealPage(ctx context.Context, list, sealed string) (string, error) {

@@ -7,8 +7,8 @@ import (
 	"moorage/internal/worker"
 )
 
-// RecheckInterval is how long a decision remains valid. For a request that takes longer, it is made
-// again.
+// RecheckInterval is how long a decision remains valid. For a longer request, the decision is
+// repeated.
 const RecheckInterval = 10 * time.Second
 
 // Recheck calls do, for an admitted request that may take long. The parameter again is a function
@@ -18,7 +18,7 @@ const RecheckInterval = 10 * time.Second
 // repeat.
 func Recheck(ctx context.Context, again, do func(context.Context) error) error {
 	checked, end := context.WithCancelCause(ctx)
-	deciding := make(chan struct{}) // closed when no decision is running or will start
+	deciding := make(chan struct{}) // closed when no decision is running and none will start
 	timer := time.AfterFunc(RecheckInterval, func() {
 		defer close(deciding)
 		ticker := time.NewTicker(RecheckInterval)
@@ -48,7 +48,7 @@ func Recheck(ctx context.Context, again, do func(context.Context) error) error {
 	return err
 }
 
-// refusal is the cause of a context that Recheck ended, because its request is no longer allowed.
+// refusal is the cause of a context that Recheck ended because the request is no longer allowed.
 type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }

@@ -10,13 +10,14 @@ import (
 	"moorage/catalog/gate"
 )
 
-// A request that lasts long is decided again each ten seconds, and ends when it is refused.
+// For a long request, the decision is repeated every ten seconds. The request ends when it is
+// refused.
 func TestRecheck(t *testing.T) {
 	t.Parallel()
 	refused, broken := errors.New("refused"), errors.New("broken")
 	for name, tt := range map[string]struct {
 		lasts    time.Duration
-		ends     int // the decision that refuses; 0: none
+		ends     int // the number of the refusing decision; 0 if none
 		finishes bool
 		want     error
 		asked    int

@@ -6,11 +6,11 @@ import (
 	"moorage"
 )
 
-// Request is one use of a verb, as an Authorizer receives it.
+// Request is one use of a verb, in the form passed to an Authorizer.
 type Request struct {
 	Caller moorage.Caller
 	Verb   Verb
-	// On are the objects of the verb. A transaction or a rename has several. A warehouse or
+	// On lists the objects of the verb. A transaction or a rename has several. A warehouse or
 	// namespace has an empty name. On is empty for a verb on the whole server. If the request
 	// cannot be parsed, On has at most the warehouse.
 	On []moorage.Identifier
@@ -35,8 +35,8 @@ type Effect struct {
 
 // Authorizer authorizes requests and audits their outcomes. It must be safe for concurrent use.
 type Authorizer interface {
-	// Authorize returns nil if the request is allowed, else the refusal. Pass calls it before the
-	// verb reads, locks or queues anything.
+	// Authorize returns nil if the request is allowed, and otherwise the refusal. Pass calls it
+	// before the verb reads, locks or queues anything.
 	Authorize(ctx context.Context, request Request) error
 	// Pass calls Audit with the outcome of each request, including refused requests. For a verb
 	// that reads, a nil outcome means that the request was admitted and its object was found.

@@ -22,19 +22,19 @@ import (
 
 var revokesFlag = flag.Int("revokes", 150, "how often a privilege is revoked on one node and asked for on the others")
 
-// policyHistory is a privilege that is granted and revoked again and again, and those who ask for
-// it all the time.
+// policyHistory is a privilege that is repeatedly granted and revoked while other goroutines check
+// it.
 type policyHistory struct {
 	t     *testing.T
 	seed  uint64
 	nodes [3]atomic.Pointer[catalogkit.Secured]
-	// begun and answered count the changes of the privilege. Odd ones grant it.
+	// begun and answered count the changes of the privilege. Changes with odd numbers grant it.
 	begun, answered atomic.Uint64
 	asked, allowed  atomic.Uint64
-	ticks           [4]chan struct{} // one for each node and one for the commits: a change begins
+	ticks           [4]chan struct{} // an element for each change that begins; one channel per node and one for the commits
 }
 
-// each calls do a few times for each tick, until there are no more.
+// each calls do a few times for each tick, until the channel is closed.
 func (h *policyHistory) each(ticks <-chan struct{}, do func()) {
 	for range ticks {
 		for range 3 {
@@ -43,8 +43,8 @@ func (h *policyHistory) each(ticks <-chan struct{}, do func()) {
 	}
 }
 
-// look asks for the privilege at a node. If no change is on its way, the answer must be that of the
-// last one that was answered.
+// look checks the privilege at a node. If no change is in progress, the answer must agree with the
+// last answered change.
 func (h *policyHistory) look(ctx context.Context, node int) {
 	before := h.answered.Load()
 	_, err := h.nodes[node].Load().Named(catalogkit.BobName).LoadTable(ctx, ident("t"))
@@ -70,7 +70,7 @@ func (h *policyHistory) change(ctx context.Context, node int, revoke bool) {
 	for _, ticks := range h.ticks {
 		select {
 		case ticks <- struct{}{}:
-		default: // it has not done with the last one
+		default: // it is still busy with the previous tick
 		}
 	}
 	h.begun.Add(1)
@@ -83,8 +83,8 @@ func (h *policyHistory) change(ctx context.Context, node int, revoke bool) {
 	h.answered.Add(1)
 }
 
-// run changes the privilege rounds times, at one node after another, and looks at each node as soon
-// as the change is answered. Nodes are replaced by new ones, which know nothing.
+// run makes a number of changes of the privilege, at one node after another. It checks each node as
+// soon as a change is answered. Now and then, it replaces a node by a new one with an empty cache.
 func (h *policyHistory) run(ctx context.Context, rounds int, restart func() *catalogkit.Secured) {
 	random := rand.New(rand.NewPCG(h.seed, 0))
 	for round := range rounds {
@@ -104,8 +104,8 @@ func (h *policyHistory) run(ctx context.Context, rounds int, restart func() *cat
 	}
 }
 
-// A change of policy that was answered holds for every request that begins afterwards, on each of
-// three nodes, while they commit to the table.
+// After a change of policy was answered, it applies to every request that begins later, on each of
+// three nodes, while these commit to the table.
 func TestRevokeHoldsAtOnce(t *testing.T) {
 	t.Parallel()
 	seed := catalogkit.NewSeed(t)

@@ -9,9 +9,9 @@ import (
 
 // Through holds the views through which the caller of one request reaches an object.
 type Through struct {
-	Views []View // the outermost first
-	// Ignored means that the guard did not trust the sender, so the views were not resolved. Then
-	// the views have no objects.
+	Views []View // outermost first
+	// Ignored is true if the guard did not trust the sender. Then the views were not resolved, and
+	// have no objects.
 	Ignored bool
 }
 
@@ -19,10 +19,10 @@ type Through struct {
 type View struct {
 	// Object has an empty path if the view does not exist.
 	Object  Object
-	Definer bool // the privileges of the view's owner decide about the objects behind it
+	Definer bool // for the objects behind it, the privileges of its owner count
 }
 
-// Counts reports whether t has views that influence the decision. It is false if t is nil.
+// Counts reports whether t has views that influence the decision. It returns false if t is nil.
 func (t *Through) Counts() bool { return t != nil && !t.Ignored }
 
 // Names returns the names of the views, or nil if t does not count.
@@ -53,21 +53,21 @@ func (t *Through) passed() []access.Passed {
 	return views
 }
 
-// viewsCount reports whether the views in q count. They count if they come from an engine that is
-// trusted in the warehouse. An engine that is not trusted could name any view that its user may
-// read.
+// viewsCount reports whether the views in q influence the decision. They do if they come from an
+// engine that is trusted in the warehouse. An engine that is not trusted could name any view that
+// its user may read.
 func (g *Guard) viewsCount(v *view, who *access.Who, q Question) bool {
 	return q.Through.Counts() && isTrusted(v.Snapshot, who, q.Caller, q.Object)
 }
 
-// Trusts reports whether the views that caller names count in the warehouse of object. If access
-// control is off or caller is a job of the server, no decision depends on views, and they do not
+// Trusts reports whether views named by caller count in the warehouse of object. If access control
+// is disabled or caller is a job of the server, no decision depends on views, and they do not
 // count.
 //
 // Errors: the errors of Decide about the caller.
 func (g *Guard) Trusts(ctx context.Context, caller moorage.Caller, object Object) (bool, error) {
 	v, err := g.current(ctx)
-	if err != nil || !v.on || IsSystem(caller) {
+	if err != nil || !v.enabled || IsSystem(caller) {
 		return false, err
 	}
 	who, err := g.entry(v, caller, g.config.Now())
@@ -85,8 +85,8 @@ func isTrusted(snapshot *access.Snapshot, who *access.Who, caller moorage.Caller
 	return who.Believed(object.Path[len(object.Path)-1], caller.Via, only)
 }
 
-// decideThrough does the same as decide for an object behind views that count. It uses one snapshot
-// for the views and the object.
+// decideThrough is like decide, for an object behind views that count. It uses one snapshot for the
+// views and the object.
 func (g *Guard) decideThrough(ctx context.Context, v *view, who *access.Who, q Question) error {
 	began := g.config.Now()
 	views := q.Through.passed()
@@ -104,8 +104,9 @@ func (g *Guard) decideThrough(ctx context.Context, v *view, who *access.Who, q Q
 	return refusal
 }
 
-// refusalOf returns the error that walk gives the caller, or nil. If the caller sees more because
-// they created objects on the path, it changes walk. It returns err if it cannot determine that.
+// refusalOf returns the error for the caller according to walk, or nil. If the caller sees more
+// because it created objects on the path, refusalOf changes walk. If it cannot determine that, it
+// returns err.
 func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk *access.Walk) (refusal, err error) {
 	behind := walk.Step == len(q.Through.Views)
 	switch {
@@ -118,8 +119,8 @@ func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk
 	case walk.Outcome == access.Forbid:
 		return q.Refusal(walk.Decision), nil
 	}
-	// If the caller must not see a view or the object, the answer is the same as for an object that
-	// does not exist.
+	// If a view or the object is hidden from the caller, the answer is the same as for a missing
+	// object.
 	warehouse := q.Object.Path[len(q.Object.Path)-1:]
 	sees := who.Seen(warehouse)
 	if !sees {

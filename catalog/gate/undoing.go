@@ -8,7 +8,7 @@ import (
 
 // The verbs on dropped tables and views.
 const (
-	ListDropped  Verb = "list-dropped" // shows what the caller may describe
+	ListDropped  Verb = "list-dropped" // shows only objects that the caller may describe
 	Undrop       Verb = "undrop"
 	PurgeDropped Verb = "purge-dropped"
 	Forget       Verb = "forget"
@@ -20,7 +20,8 @@ const (
 	Protect        Verb = "protect"
 )
 
-// The verbs on mirrors. A mirror is a table or view that follows one of another catalog.
+// The verbs on mirrors. A mirror is a table or view that follows a table or view of another
+// catalog.
 const (
 	LoadMirror    Verb = "load-mirror"
 	PutMirror     Verb = "put-mirror"
@@ -30,7 +31,7 @@ const (
 )
 
 // undoing returns the rows of the verbs on dropped objects, protection and mirrors. The Guard
-// admits them: the code that finds the object checks the caller's privileges.
+// admits these verbs, because the code that finds the object checks the caller's privileges.
 func undoing() []Row {
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
 	pointer := []locks.Level{locks.LevelPointer}
@@ -57,13 +58,13 @@ func undoing() []Row {
 }
 
 // ProtectedBy returns the error for a change that protection refuses. object names the object of
-// the change. It is protected by a namespace, or by its warehouse if namespace is empty. own means
-// that the object is that container itself.
+// the change. It is protected by a namespace, or by its warehouse if namespace is empty. own is
+// true if the object is that container itself.
 func ProtectedBy(object, warehouse string, namespace moorage.Namespace, own bool) error {
 	container, name := "warehouse "+warehouse, moorage.ShellWord(moorage.PersonLevels(warehouse)+"/")
 	if len(namespace) > 0 {
 		container, name = "namespace "+namespace.String(), moorage.PersonName(warehouse, namespace...)
-		if len(namespace) > 1 { // otherwise it could mean a table
+		if len(namespace) > 1 { // a single level could be mistaken for a table
 			name += "."
 		}
 		name = moorage.ShellWord(name)

@@ -17,25 +17,26 @@ type looks struct {
 	turn  chan struct{} // held by the running look; it guards last and found
 	begun atomic.Uint64 // the number of looks that have begun
 	last  time.Time     // when the last look began
-	found found         // the result of the last look that succeeded
+	found found         // the result of the last successful look
 }
 
-// found is the result of a look. number is the look's number, in the order in which looks begin.
+// found is the result of a look. number is the look's number; looks are numbered in the order in
+// which they begin.
 type found struct {
-	number uint64
-	policy *access.Snapshot
-	on     bool
+	number  uint64
+	policy  *access.Snapshot
+	enabled bool
 }
 
-// FreshForUnknown does the same as Fresh, for a caller with a credential that this process does not
-// know, such as the id of a key. Another node may have just created it, or the caller may have
-// invented it. To limit the load of invented ids, concurrent calls share one read of the policy.
-// Reads begin at least 100 ms apart, and each begins after the calls that share it.
+// FreshForUnknown is like Fresh, for a caller with a credential that is unknown to this process,
+// such as the ID of a key. Another node may have just created it, or the caller may have invented
+// it. To limit the load of invented ids, concurrent calls share one read of the policy. Reads begin
+// at least 100 ms apart, and each begins after the calls that share it.
 //
 // Errors: KindUnavailable.
-func (g *Guard) FreshForUnknown(ctx context.Context) (policy *access.Snapshot, on bool, err error) {
+func (g *Guard) FreshForUnknown(ctx context.Context) (policy *access.Snapshot, enabled bool, err error) {
 	if _, wanted := g.Key(); !wanted {
-		return g.Fresh(ctx) // it reads nothing in this case
+		return g.Fresh(ctx) // in this case, it reads nothing
 	}
 	before := g.looks.begun.Load()
 	select {
@@ -45,7 +46,7 @@ func (g *Guard) FreshForUnknown(ctx context.Context) (policy *access.Snapshot, o
 		return nil, false, unavailable(ctx.Err())
 	}
 	if last := g.looks.found; last.number > before {
-		return last.policy, last.on, nil
+		return last.policy, last.enabled, nil
 	}
 	// The minimum prevents a longer pause if the clock was set back.
 	pause := min(g.looks.last.Add(lookPause).Sub(g.config.Now()), lookPause)
@@ -56,8 +57,8 @@ func (g *Guard) FreshForUnknown(ctx context.Context) (policy *access.Snapshot, o
 	}
 	g.looks.last = g.config.Now()
 	number := g.looks.begun.Add(1)
-	if policy, on, err = g.Fresh(ctx); err == nil {
-		g.looks.found = found{number, policy, on}
+	if policy, enabled, err = g.Fresh(ctx); err == nil {
+		g.looks.found = found{number, policy, enabled}
 	}
-	return policy, on, err
+	return policy, enabled, err
 }

@@ -12,7 +12,7 @@ import (
 	"moorage/registry"
 )
 
-// epochReads is a store that counts the calls which read the epoch.
+// epochReads is a store that counts the calls that read the epoch.
 type epochReads struct {
 	registry.Store
 	count atomic.Int64
@@ -25,8 +25,9 @@ func (e *epochReads) Get(ctx context.Context, keys ...registry.Key) ([]registry.
 	return e.Store.Get(ctx, keys...)
 }
 
-// TestUnknownPrincipals asks a node for principals that another node has just made, while somebody
-// floods it with names that nobody has. Each is found, and the flood costs ten looks a second.
+// TestUnknownPrincipals asks a node for principals that another node has just created, while an
+// attacker floods the node with invented names. Each principal is found, and the flood causes only
+// ten looks a second.
 func TestUnknownPrincipals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const made, flood = 20, 2000
@@ -61,7 +62,7 @@ func TestUnknownPrincipals(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		asking.Wait()
-		// A look reads the epoch up to three times if policy has changed, else once.
+		// A look reads the epoch up to three times if the policy has changed, and otherwise once.
 		looks := int64(time.Since(begun)/lookPause) + 1
 		if got := reads.count.Load(); got < looks/2 || got > 3*looks {
 			t.Errorf("%d reads of the epoch in %s, want at most %d", got, time.Since(begun), 3*looks)
@@ -69,10 +70,10 @@ func TestUnknownPrincipals(t *testing.T) {
 	})
 }
 
-// slow is a store that answers some calls only when it is told to, or when their caller gives up.
+// slow is a store that answers some calls only when the test lets it, or when their context ends.
 type slow struct {
 	registry.Store
-	held chan struct{} // nil: it answers at once
+	held chan struct{} // if nil, it answers at once
 }
 
 func (s *slow) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
@@ -86,8 +87,8 @@ func (s *slow) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record
 	return s.Store.Get(ctx, keys...)
 }
 
-// TestUnknownWhileTheStoreHangs: a caller who gives up does so at once, and fails no other. A call
-// that came while a look was under way gets what a later one finds.
+// TestUnknownWhileTheStoreHangs: a caller can give up at once, and no other caller fails because of
+// that. A call that begins during a look gets the result of a later look.
 func TestUnknownWhileTheStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -100,7 +101,7 @@ func TestUnknownWhileTheStoreHangs(t *testing.T) {
 				t.Error("a call that was called off has a result")
 			}
 		})
-		synctest.Wait() // it looks
+		synctest.Wait() // the look is running
 		if err := w.disable("late", false); err != nil {
 			t.Fatal(err)
 		}

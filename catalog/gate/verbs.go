@@ -38,12 +38,12 @@ const (
 	Replace           Verb = "replace-view"
 )
 
-// The verbs that read.
+// The verbs that only read.
 const (
 	GetToken       Verb = "get-token"
 	ListWarehouses Verb = "list-warehouses"
 	LoadWarehouse  Verb = "load-warehouse"
-	ShowWarehouse  Verb = "show-warehouse" // includes its storage; for its administrators
+	ShowWarehouse  Verb = "show-warehouse" // includes the storage; for the warehouse's administrators
 	ListTombstones Verb = "list-tombstones"
 	ListNamespaces Verb = "list-namespaces"
 	LoadNamespace  Verb = "load-namespace"
@@ -92,12 +92,12 @@ const (
 type Row struct {
 	Verb Verb
 	On   access.Kind
-	// Reads means that the verb changes nothing.
+	// Reads is true if the verb changes nothing.
 	Reads bool
 	// Locks are the levels of the subtrees that the verb locks for writing. It takes all locks in
 	// one sorted call. A verb without Locks relies on the conditions of its Apply alone.
 	Locks []locks.Level
-	// InProcess means that the verb locks only against operations of this node. A create rarely
+	// InProcess is true if the verb locks only against operations of this node. A create rarely
 	// conflicts with another node's create in the same shard, and hardly ever with a drop of its
 	// namespace. A lock across nodes would cost every create more than such a conflict costs
 	// (docs/reference/behaviour.md). The conditions of a create hold in any case.
@@ -105,22 +105,21 @@ type Row struct {
 	// Contended are the levels of the subtrees that a verb without Locks locks after several
 	// conflicts.
 	Contended []locks.Level
-	// Patient means that the verb removes a container and waits longer for its locks. It waits as
+	// Patient is true if the verb removes a container and waits longer for its locks. It waits as
 	// long as other operations may need to create objects in the container.
 	Patient bool
 	// Asks are the privilege checks of the verb. It is nil for a job of the server and for an Open
 	// verb. OfUpdate returns the additional privileges that a commit requires.
 	Asks []Ask
-	// Open means that every caller may use the verb, including an unauthenticated one.
+	// Open is true if every caller may use the verb, including an unauthenticated one.
 	Open bool
-	// AskedLater means that Guard.Authorize admits the verb, and that its privileges are checked
-	// later.
+	// AskedLater is true if Guard.Authorize admits the verb, and its privileges are checked later.
 	AskedLater bool
-	// Keyed means that the verb takes an idempotency key.
+	// Keyed is true if the verb takes an idempotency key.
 	Keyed bool
-	// Iceberg are the operations of the Iceberg REST specification for this verb.
+	// Iceberg lists the operations of the Iceberg REST specification for this verb.
 	Iceberg []string
-	// Management are the operations of the management API for this verb.
+	// Management lists the operations of the management API for this verb.
 	Management []string
 }
 

@@ -12,8 +12,8 @@ import (
 	"moorage/txlog"
 )
 
-// Each verb has one row. A row that locks something changes something, and a face's operation that
-// takes a key is one that changes something.
+// Each verb has one row. A verb with locks changes the catalog, and an operation of an API that
+// takes a key does too.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	seen := make(map[gate.Verb]bool)
@@ -51,7 +51,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Change records keep the names of verbs, so they never change.
+// Change records contain the names of verbs, so these names never change.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	want := []gate.Verb{
@@ -71,7 +71,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A panic is heard of as a failure.
+// A panic is audited as a failure.
 func TestPassHearsOfPanics(t *testing.T) {
 	t.Parallel()
 	g := &refusing{}
@@ -86,7 +86,7 @@ func TestPassHearsOfPanics(t *testing.T) {
 	}
 }
 
-// refusing refuses a verb, and notes what it hears.
+// refusing is an Authorizer that refuses one verb, and records the audited outcomes.
 type refusing struct {
 	refused gate.Verb
 	heard   []error

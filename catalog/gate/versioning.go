@@ -11,7 +11,7 @@ const (
 	ReadRows     Verb = "read-rows"
 )
 
-// versioning returns the rows of the verbs on the versions of tables.
+// versioning returns the rows of the verbs on the versions of tables and views.
 func versioning() []Row {
 	return []Row{
 		// Package history finds the object, and decides about each change.
@@ -23,8 +23,8 @@ func versioning() []Row {
 	}
 }
 
-// versioningAsks returns the privilege checks of the verbs on versions. The commit that a rollback
-// makes has the checks of Commit.
+// versioningAsks returns the privilege checks of the verbs on versions. The commit made by a
+// rollback has the checks of Commit.
 func versioningAsks() map[Verb][]Ask {
 	describe := []Ask{{Of: OfObject, For: access.Describe}}
 	return map[Verb][]Ask{

@@ -2,8 +2,8 @@ package gate
 
 import "moorage/access"
 
-// warehousingAsks returns the privilege checks of the warehouse verbs that only the management API
-// has. A caller with admin also passes a check of access.Manage.
+// warehousingAsks returns the privilege checks of the warehouse verbs that exist only in the
+// management API. A caller with admin also passes a check of access.Manage.
 func warehousingAsks() map[Verb][]Ask {
 	return map[Verb][]Ask{
 		ShowWarehouse:     {{Of: OfObject, For: access.Manage}},

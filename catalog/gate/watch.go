@@ -8,8 +8,8 @@ import (
 	"moorage/registry"
 )
 
-// Watch wraps store. All parts of this process must write through the returned store. Its Apply
-// returns only after g has read the change of policy that it made.
+// Watch wraps store. All parts of this process must write through the returned store. If an Apply
+// changes the policy, it returns only after g has read the change.
 func (g *Guard) Watch(store registry.Store) registry.Store { return &watched{store, g} }
 
 // watched is a store that reports its changes of policy to a guard.
@@ -21,10 +21,10 @@ type watched struct {
 // Unwrap implements registry.Wrapper.
 func (w *watched) Unwrap() registry.Store { return w.Store }
 
-// Apply implements registry.Store. A request that begins after Apply returns is decided by the
-// policy that Apply wrote. If the outcome of Apply is unknown, its change may still take effect
-// later. So requests read the epoch until a later change of policy succeeds. Both changes require
-// the same epoch, so the earlier one can no longer take effect.
+// Apply implements registry.Store. For a request that begins after Apply has returned, the decision
+// uses the policy written by Apply. If the outcome of Apply is unknown, its change may still take
+// effect later. So requests read the epoch until a later change of policy succeeds. Both changes
+// require the same epoch, so the earlier one can no longer take effect.
 func (w *watched) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	at := slices.IndexFunc(batch.Writes, func(write registry.Write) bool { return write.Key == registry.EpochKey() })
 	if at < 0 {

@@ -14,11 +14,12 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// lossy loses the answers of the next Applies: what becomes of them is for happens to say.
+// lossy is a store that loses the answers of the next Applies. The field happens decides whether
+// they take effect.
 type lossy struct {
 	registry.Store
 	happens []bool
-	later   []registry.Batch // those that may yet happen
+	later   []registry.Batch // batches that may still be applied
 }
 
 func (l *lossy) Unwrap() registry.Store { return l.Store }
@@ -37,7 +38,7 @@ func (l *lossy) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 	return nil, errors.Join(err, registry.ErrUnknown)
 }
 
-// world is a store with access on, and a guard that hears its Applies.
+// world is a store with access control enabled, and a guard that watches its Applies.
 type world struct {
 	t       *testing.T
 	lossy   *lossy
@@ -72,7 +73,7 @@ func (w *world) disable(name string, disabled bool) error {
 	return err
 }
 
-// isLetIn reports whether the guard lets a principal look at the server, as a request does.
+// isLetIn reports whether the guard admits a principal to the server, as for a request.
 func (w *world) isLetIn(name string) bool {
 	err := w.guard.look(w.t.Context())
 	if err == nil {
@@ -86,8 +87,8 @@ func (w *world) isLetIn(name string) bool {
 	return err == nil
 }
 
-// A change of policy whose answer was lost holds from when it happens, and one that comes instead
-// of it holds at once, although both count the same epoch.
+// A change of policy with a lost answer applies from the moment when it takes effect. A change that
+// takes effect instead of it applies at once, although both have the same epoch.
 func TestLostChangeOfPolicy(t *testing.T) {
 	t.Parallel()
 	const ann, bob = "key:ann", "key:bob"

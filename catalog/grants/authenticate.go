@@ -29,7 +29,7 @@ type KnownKey struct {
 	Epoch     uint64      // the epoch of the policy that has the key
 }
 
-// PublicKey is the public half of a key with which nodes sign tokens.
+// PublicKey is the public half of a key that nodes use to sign tokens.
 type PublicKey struct {
 	ID        string
 	Algorithm string
@@ -64,7 +64,7 @@ func (g *Grants) Key(ctx context.Context, id string) (key KnownKey, found bool, 
 }
 
 // Epoch returns the epoch of the store's present policy. Each change of a key or a principal
-// changes it. It is 0 if access control is off. The caller needs no privileges.
+// changes the epoch. It is 0 if access control is disabled. The caller needs no privileges.
 func (g *Grants) Epoch(ctx context.Context) (uint64, error) {
 	if g.guard == nil {
 		return 0, nil
@@ -87,7 +87,7 @@ func knownKey(policy *access.Snapshot, id string) (key KnownKey, found bool) {
 	return key, len(key.Secrets) > 0
 }
 
-// lives reports whether a secret of k is valid at the time now.
+// lives reports whether any secret of k is valid at the time now.
 func (k KnownKey) lives(now time.Time) bool {
 	return !k.Disabled && slices.ContainsFunc(k.Secrets, func(s KeySecret) bool { return now.Before(s.Ends) })
 }
@@ -99,8 +99,8 @@ type KeyEnd struct {
 	Ends      time.Time // the expiry of its newest secret
 }
 
-// KeyEnds returns the expiry of all API keys whose principals are not disabled, the soonest first.
-// It includes expired keys. The result is empty while access control is off. The caller needs no
+// KeyEnds returns the expiry of all API keys whose principals are not disabled, soonest first. It
+// includes expired keys. The result is empty while access control is disabled. The caller needs no
 // privileges.
 func (g *Grants) KeyEnds(ctx context.Context) (ends []KeyEnd, err error) {
 	if g.guard == nil {
@@ -131,8 +131,8 @@ func (g *Grants) KeyEnds(ctx context.Context) (ends []KeyEnd, err error) {
 	return ends, nil
 }
 
-// SpeaksFor returns the alias of the issuer whose subjects caller may act for. may is false if
-// there is no such issuer, or if caller lacks the privilege impersonate.
+// SpeaksFor returns the alias of the issuer whose subjects caller may act for. If there is no such
+// issuer, or if caller lacks the privilege impersonate, the result called may is false.
 func (g *Grants) SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error) {
 	const op = "grants.SpeaksFor"
 	if g.guard == nil {
@@ -162,8 +162,7 @@ func (g *Grants) RolesOf(ctx context.Context, caller moorage.Caller) ([]string, 
 	return who.Roles(), nil
 }
 
-// StoreID returns the id by which tokens refer to the store. It is zero while access control is
-// off.
+// StoreID returns the ID of the store in tokens. It is zero while access control is disabled.
 func (g *Grants) StoreID(ctx context.Context) (registry.ID, error) {
 	if g.guard == nil {
 		return registry.ID{}, nil
@@ -175,7 +174,7 @@ func (g *Grants) StoreID(ctx context.Context) (registry.ID, error) {
 	return store.ID, moorage.Annotate("grants.StoreID", "", err)
 }
 
-// publicKeysMax is how many public keys PublishKey checks for expiry.
+// publicKeysMax is the maximum number of public keys that PublishKey checks for expiry.
 const publicKeysMax = 1000
 
 // PublishKey stores the public half of a key. After it returns, other nodes find the key. It also
@@ -215,9 +214,9 @@ func (g *Grants) PublicKey(ctx context.Context, id string) (key PublicKey, found
 	return key, err == nil, moorage.Annotate("grants.PublicKey", id, err)
 }
 
-// ConsoleKey returns the record of the key with which all nodes encrypt the sessions of people in
-// browsers. If the store has none, or still has the one whose Key is former, it stores what draw
-// returns. If another node was faster, it returns the record of that node.
+// ConsoleKey returns the record of the key that all nodes use to encrypt browser sessions. If the
+// store has no such record, or still has the one whose Key equals former, ConsoleKey stores the
+// result of draw. If another node was faster, it returns the record of that node.
 func (g *Grants) ConsoleKey(ctx context.Context, former string, draw func() (registry.ConsoleKey, error)) (
 	registry.ConsoleKey, error) {
 	const op = "grants.ConsoleKey"
@@ -249,8 +248,8 @@ func (g *Grants) ConsoleKey(ctx context.Context, former string, draw func() (reg
 		moorage.Errorf(moorage.KindUnavailable, "The key of sessions is being drawn; try again")
 }
 
-// RedrawConsoleKey replaces the record of ConsoleKey by what draw returns, so all sessions end. It
-// does nothing if the store has no such record.
+// RedrawConsoleKey replaces the record of ConsoleKey with the result of draw, which ends all
+// sessions. It does nothing if the store has no such record.
 func (g *Grants) RedrawConsoleKey(ctx context.Context, draw func() (registry.ConsoleKey, error)) error {
 	found, exists, _, err := g.readConsoleKey(ctx)
 	if err == nil && exists {
@@ -269,6 +268,6 @@ func (g *Grants) readConsoleKey(ctx context.Context) (
 	return key, true, records[0], err
 }
 
-// consoleKeyTries is how often ConsoleKey reads the record. The second read finds the record of
-// another node.
+// consoleKeyTries is how many times ConsoleKey reads the record. If another node was faster, the
+// second read finds its record.
 const consoleKeyTries = 3

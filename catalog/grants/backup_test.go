@@ -19,7 +19,7 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// decisions returns what a node answers some callers who ask for some objects.
+// decisions returns the answers of a node to some callers about some objects.
 func decisions(s *catalogkit.Secured) (all []string) {
 	ctx := s.T.Context()
 	callers := []moorage.Caller{
@@ -44,8 +44,8 @@ func decisions(s *catalogkit.Secured) (all []string) {
 	return all
 }
 
-// A backup has all policy, as it was when the copy was made: what was granted or taken away later
-// does not reach it. A server over the copy decides by it from its first request.
+// A backup contains the whole policy at the time of the copy, and no later grants or revocations. A
+// server over the copy uses that policy from its first request.
 func TestBackupKeepsPolicy(t *testing.T) {
 	t.Parallel()
 	ctx, files, random := t.Context(), vfs.NewMem(), newLockedRandom(1)

@@ -49,7 +49,7 @@ type Change struct {
 	Privileges access.Privileges
 }
 
-// ChangesMax is how many changes ChangeGrants accepts at once.
+// ChangesMax is the maximum number of changes in one call of ChangeGrants.
 const ChangesMax = 1000
 
 // target is an object whose grants are read or changed.
@@ -65,7 +65,7 @@ type target struct {
 	found  *directory.Found // set for a table or view
 }
 
-// find reads the object that ref names, and the grants on it, if the caller sees the object.
+// find reads the object named in ref, and the grants on it, if the object is visible to the caller.
 func (c *call) find(ctx context.Context, ref Object) (*target, error) {
 	t, err := c.object(ctx, ref)
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *call) find(ctx context.Context, ref Object) (*target, error) {
 	return t, nil
 }
 
-// object finds the object that ref names, if the caller sees that object.
+// object finds the object named in ref, if it is visible to the caller.
 func (c *call) object(ctx context.Context, ref Object) (*target, error) {
 	by := directory.Asker{Caller: c.caller, Verb: c.verb}
 	names := c.directory
@@ -124,7 +124,7 @@ func (c *call) object(ctx context.Context, ref Object) (*target, error) {
 	return nil, moorage.Errorf(moorage.KindIllegalArgument, "Nothing can be granted on a %s", ref.Kind)
 }
 
-// container does the same as object for a warehouse or a namespace.
+// container is like object, for a warehouse or a namespace.
 func (c *call) container(ctx context.Context, by directory.Asker, t *target) (err error) {
 	if (t.ref.Kind == access.Namespace) != (len(t.ref.Ident.Namespace) > 0) || t.ref.Ident.Name != "" {
 		return moorage.Errorf(moorage.KindIllegalArgument, "Invalid name of a %s", t.ref.Kind)
@@ -161,7 +161,7 @@ func (c *call) container(ctx context.Context, by directory.Asker, t *target) (er
 	return err
 }
 
-// add adds the changes of t to e. It omits grants to grantees that policy no longer has. It adds
+// add adds the changes of t to e. It omits grants to grantees that are no longer in policy. It adds
 // nothing if t is unchanged.
 func (t *target) add(e *edit, policy *access.Snapshot) error {
 	if equalGrants(t.before, t.value) {
@@ -206,9 +206,9 @@ func equalGrants(a, b registry.Grants) bool {
 		})
 }
 
-// ChangeGrants applies all changes or none. There may be at most ChangesMax. The caller must have
-// manage on each object, and each privilege that they grant or revoke on it. ChangeGrants returns
-// the names of grantees without a record, which may be typing errors. Only administrators get these
+// ChangeGrants applies all changes or none. There may be at most ChangesMax. On each object, the
+// caller must have manage, and each privilege that it grants or revokes. ChangeGrants returns the
+// names of grantees without a record, which may be typing errors. Only administrators get these
 // names: otherwise the owner of a table could find out which principals exist.
 func (g *Grants) ChangeGrants(ctx context.Context, changes []Change) (unknown []string, err error) {
 	err = g.change(ctx, gate.ChangeGrants, func(ctx context.Context, c *call) (e edit, err error) {
@@ -355,9 +355,9 @@ func (g *Grants) SetOwner(ctx context.Context, object Object, owner string,
 	return moorage.Annotate("grants.SetOwner", object.Ident.String(), err)
 }
 
-// mayHandOver returns nil if the caller may make owner, an identity, the owner of the view t. After
-// the transfer, a definer view reads with the new owner's privileges. So a transfer to a principal
-// other than the caller requires admin, which includes the right to grant any privilege.
+// mayHandOver returns nil if the caller may transfer the view t to the identity owner. After the
+// transfer, a definer view reads with the new owner's privileges. So a transfer to another
+// principal requires admin, which includes the right to grant any privilege.
 func (c *call) mayHandOver(ctx context.Context, t *target, owner string) error {
 	if owner == "" {
 		owner = t.found.Pointer.Creator

@@ -12,7 +12,7 @@ import (
 	"moorage/registry"
 )
 
-// IsOn reports whether access control is on in the store.
+// IsOn reports whether access control is enabled in the store.
 func (g *Grants) IsOn(ctx context.Context) (bool, error) {
 	if g.guard == nil {
 		return false, nil
@@ -21,9 +21,9 @@ func (g *Grants) IsOn(ctx context.Context) (bool, error) {
 	return on, moorage.Annotate("grants.IsOn", "", err)
 }
 
-// Enable switches access control on, permanently. From then on every action requires a grant. It
-// returns nil if access control is on already. A principal that switches it on gets admin, operate
-// and audit, so that it can grant privileges. The caller must be authenticated.
+// Enable enables access control, permanently. From then on, every action requires a grant. It
+// returns nil if access control is already enabled. The principal that enables it gets admin,
+// operate and audit, so that it can grant privileges. The caller must be authenticated.
 func (g *Grants) Enable(ctx context.Context) error {
 	const op = "grants.Enable"
 	by := g.caller
@@ -47,7 +47,7 @@ func (g *Grants) Enable(ctx context.Context) error {
 	return moorage.Annotate(op, "", err)
 }
 
-// planEnable plans the records of the first epoch, by which access control is on.
+// planEnable plans the records of the first epoch, which enable access control.
 func (g *Grants) planEnable(ctx context.Context, by moorage.Caller) (*commit.Plan, error) {
 	id, err := g.ledger.NewID()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A principal that is enabled again at one node is let in at the others at once.
+// If a principal is enabled again at one node, the other nodes admit it at once.
 func TestEnabledPrincipalIsLetInOnEveryNode(t *testing.T) {
 	t.Parallel()
 	first := catalogkit.NewSecured(t, memoryregistry.New(cryptorand.Reader), false)

@@ -11,13 +11,12 @@ import (
 // Question is the question whether a caller may do something. Exactly one of Operation and
 // Privileges is set.
 type Question struct {
-	Caller     moorage.Caller // zero for the caller that asks
+	Caller     moorage.Caller // zero for the caller who asks the question
 	Operation  string         // a verb in the spelling of package gate
 	Privileges access.Privileges
 	Object     Object
-	// Through are the views through which the caller reaches the object, the outermost first; see
-	// Catalog.LoadTable. If there are any, the question requires audit. Caller.Via names the
-	// engine.
+	// Through lists the views through which the caller reaches the object, outermost first; see
+	// Catalog.LoadTable. A question with views requires audit. Caller.Via names the engine.
 	Through []moorage.Identifier
 }
 
@@ -25,21 +24,21 @@ type Question struct {
 type Answer struct {
 	Allowed bool
 	// Explanation has the reasons. It is zero in an answer of Check. Names[i] is the name of the
-	// object of Explanation.Steps[i].
+	// object in Explanation.Steps[i].
 	Explanation access.Explanation
 	Names       []string
-	// Through are the views of the question. If a view refused the caller, it is the last one, and
-	// the explanation is for that view. Otherwise the explanation is for the object. AsOwner and
-	// Owner have the same meaning as in access.Walk.
+	// Through lists the views of the question. If a view refused the caller, that view is the last
+	// step, and the explanation is about it. Otherwise the explanation is about the object. AsOwner
+	// and Owner have the same meaning as in access.Walk.
 	Through []Step
 	AsOwner bool
 	Owner   string
-	// Ignored means that the views of the question were ignored because their sender is not
+	// Ignored is true if the views of the question were ignored because their sender is not
 	// trusted.
 	Ignored bool
 }
 
-// QuestionsMax is how many questions Check accepts at once.
+// QuestionsMax is the maximum number of questions in one call of Check.
 const QuestionsMax = 1000
 
 // Step is the decision about one view of a question.
@@ -47,7 +46,7 @@ type Step struct {
 	View    moorage.Identifier
 	Outcome access.Outcome
 	Missing access.Privileges
-	// AsOwner means that the privileges of an outer view's owner decided. Owner is that owner.
+	// AsOwner is true if the privileges of an outer view's owner counted. Owner is that owner.
 	AsOwner bool
 	Owner   string
 }
@@ -65,8 +64,8 @@ func (g *Grants) Explain(ctx context.Context, question Question) (Answer, error)
 }
 
 // Check answers at most QuestionsMax questions, in their order. Questions about other callers
-// require audit. If an object does not exist, or the caller must not see it, the answer is not
-// allowed.
+// require audit. If an object does not exist or is hidden from the caller, the answer is "not
+// allowed".
 func (g *Grants) Check(ctx context.Context, questions []Question) ([]Answer, error) {
 	const op = "grants.Check"
 	if len(questions) > QuestionsMax {
@@ -111,7 +110,7 @@ func (c *call) answer(ctx context.Context, question Question, explained bool) (A
 			return Answer{}, moorage.Errorf(moorage.KindIllegalArgument,
 				"%q is not the name of a principal: issuer:subject", caller.Name)
 		}
-		// An auditor may ask about objects that they do not see.
+		// An auditor may ask about objects that are hidden from them.
 		about.Grants = c.As(moorage.System("explain"))
 	}
 	t, err := about.object(ctx, question.Object)
@@ -165,8 +164,8 @@ func nameOfStep(object access.Object, t *target) string {
 	return ident.String()
 }
 
-// orInstead returns the privileges that the operation accepts instead of asked, if the caller has
-// them on path and lacks asked. Otherwise it returns asked.
+// orInstead returns the alternative privileges of the operation if the caller has those on path but
+// lacks asked. Otherwise it returns asked.
 func (q Question) orInstead(who *access.Who, path []access.Object,
 	asked access.Privileges) access.Privileges {
 	row, _ := gate.Verb(q.Operation).Row()
@@ -197,8 +196,9 @@ func (q Question) asked() (asked access.Privileges, err error) {
 	return asked, nil
 }
 
-// answerThrough answers a question about t behind views. who is the entry of the caller in the
-// question, which uses an engine. As in a load, views that an untrusted engine names do not count.
+// answerThrough answers a question about t as reached through views. who is the entry of the
+// question's caller, who uses an engine. As in a load, views named by an untrusted engine do not
+// count.
 func (c *call) answerThrough(ctx context.Context, who *access.Who, question Question, t *target,
 	asked access.Privileges) (answer Answer, err error) {
 	if _, err := c.views(question.Through); err != nil {
@@ -241,7 +241,8 @@ func (c *call) answerThrough(ctx context.Context, who *access.Who, question Ques
 	return answer, nil
 }
 
-// nameSteps sets the names of the steps of a. The steps lead to t.
+// nameSteps fills in a.Names, from the steps of the explanation. t is the object that the question
+// is about.
 func (a *Answer) nameSteps(t *target) {
 	a.Names = []string{}
 	for _, step := range a.Explanation.Steps {

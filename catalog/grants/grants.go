@@ -24,21 +24,20 @@ type Config struct {
 	Guard  *gate.Guard
 	Now    func() time.Time
 	Random io.Reader
-	// Views returns the views that a question names as its path, in the form that the directory
-	// needs.
+	// Views returns the views on the path of a question, in the form that the directory needs.
 	Views func(names []moorage.Identifier) (*directory.Views, error)
-	// IsDefiner reports whether a view is a definer view: the privileges of its owner decide about
-	// the tables behind it.
+	// IsDefiner reports whether a view is a definer view. For the tables behind a definer view, the
+	// privileges of its owner count.
 	IsDefiner func(ctx context.Context, view *directory.Found) (bool, error)
 }
 
-// Grants has the verbs for managing access, for one caller: see As. It is safe for concurrent use.
+// Grants has the verbs for managing access, as one caller: see As. It is safe for concurrent use.
 // Each change is one Apply, which increments the epoch of the store. A confirmed change applies to
 // every request that begins afterwards, on every node.
 //
 // Errors of all verbs: KindForbidden and the errors for hidden objects; KindIllegalArgument for
 // values that can never be stored; KindTooLarge for values beyond a bound of package access;
-// KindUnsupported while access control is off; KindUnavailable; KindCommitUnknown.
+// KindUnsupported while access control is disabled; KindUnavailable; KindCommitUnknown.
 type Grants struct {
 	ledger    *ledger.Ledger
 	pipeline  *commit.Pipeline
@@ -59,20 +58,20 @@ func New(config Config) *Grants {
 	}
 }
 
-// As returns the verbs for managing access, for caller.
+// As returns the verbs for managing access, as caller.
 func (g *Grants) As(caller moorage.Caller) *Grants {
 	other := *g
 	other.caller = caller
 	return &other
 }
 
-// call is one call of a verb for managing access, with the policy that decides about it.
+// call is one call of a verb for managing access, with the policy that applies to it.
 type call struct {
 	*Grants
 	verb   gate.Verb
 	who    *access.Who // nil for a job of the server, which may do everything
 	policy *access.Snapshot
-	change registry.Change // that the call makes; zero if it changes nothing
+	change registry.Change // the change that the call makes; zero if it changes nothing
 }
 
 // begin returns a call of v, with the caller's entry in the present policy.
@@ -84,8 +83,8 @@ func (g *Grants) begin(ctx context.Context, v gate.Verb) (*call, error) {
 	return &call{Grants: g, verb: v, who: who, policy: policy}, err
 }
 
-// decide returns the refusal of a request for the privileges in asked on object, or nil. rule makes
-// the decision.
+// decide returns nil if the caller has the privileges in asked on object, and otherwise the
+// refusal. rule makes the decision.
 func (c *call) decide(ctx context.Context, object gate.Object, asked access.Privileges,
 	rule func(who *access.Who, path []access.Object) access.Decision) error {
 	q := gate.Question{Caller: c.caller, Verb: c.verb, Object: object, Asked: asked}
@@ -120,14 +119,14 @@ type edit struct {
 	puts  []ledger.Write
 	gone  []registry.Key
 	items []registry.Item
-	// read has the conditions on the records on which the edit is based. marks has the writes that
-	// mark objects as having grants.
+	// read has conditions on the records that the edit is based on. marks has the writes that mark
+	// objects as having grants.
 	read  []registry.Condition
 	marks []ledger.Write
 }
 
 // change makes a change of policy in one Apply, which increments the epoch. plan checks the caller
-// by the policy of the previous epoch, and returns the edit. If the policy or a record changes
+// against the policy of the previous epoch, and returns the edit. If the policy or a record changes
 // before the Apply, change calls plan again.
 func (g *Grants) change(ctx context.Context, v gate.Verb,
 	plan func(ctx context.Context, c *call) (edit, error)) error {
@@ -149,7 +148,7 @@ func (g *Grants) change(ctx context.Context, v gate.Verb,
 	return err
 }
 
-// planPolicy plans an edit that the policy of epoch allowed.
+// planPolicy plans an edit that was allowed by the policy of epoch.
 func (g *Grants) planPolicy(ctx context.Context, epoch uint64, e edit) (*commit.Plan, error) {
 	if len(e.puts)+len(e.gone) == 0 {
 		return &commit.Plan{Empty: true}, nil

@@ -59,7 +59,7 @@ func TestAccess(t *testing.T) {
 	})
 }
 
-// A revoke that was answered holds for every request that begins afterwards, on every node.
+// After a revoke was answered, it applies to every request that begins later, on every node.
 func TestRevokeHoldsOnEveryNode(t *testing.T) {
 	t.Parallel()
 	dsn, random := stores.NewDatabase(t), newLockedRandom(1)
@@ -111,13 +111,13 @@ func TestGrantsFollowTheirObject(t *testing.T) {
 			t.Fatal(err)
 		}
 		left, err := store.List(ctx, registry.TableGrants, "", "", 100)
-		if err != nil || len(left) != 2 { // of the server and the warehouse
+		if err != nil || len(left) != 2 { // the grants on the server and on the warehouse
 			t.Errorf("%d grants records are left, %v", len(left), err)
 		}
 	})
 }
 
-// Who administers, and who owns, may grant; others may not.
+// Administrators and owners may grant privileges; other callers may not.
 func TestWhoMayGrant(t *testing.T) {
 	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
 		s := catalogkit.NewSecured(t, store, alone)
@@ -127,7 +127,7 @@ func TestWhoMayGrant(t *testing.T) {
 		_, err := s.Access(catalogkit.BobName).ChangeGrants(ctx, []grants.Change{toBob})
 		catalogkit.WantSame(t, "grant on a hidden table", err, gate.NoSuchWarehouse(catalogkit.Warehouse))
 		unknown, err := s.Access(catalogkit.AnnName).ChangeGrants(ctx, []grants.Change{toBob})
-		if err != nil || len(unknown) > 0 { // which principals there are is for auditors
+		if err != nil || len(unknown) > 0 { // only auditors may learn which principals exist
 			t.Errorf("grant by the owner: %v, %v", unknown, err)
 		}
 		unknown, err = s.Admin().ChangeGrants(ctx, []grants.Change{toBob})
@@ -233,8 +233,8 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// A keyed request that is forbidden by now is answered as it was before. One that is hidden leaves
-// nothing that a later grant would make wrong.
+// A repeated request with a key gets its earlier answer, even if it is forbidden now. A request for
+// a hidden object stores no outcome, because a later grant could make it wrong.
 func TestKeysOfIdempotencyAndAccess(t *testing.T) {
 	t.Parallel()
 	s := catalogkit.NewSecured(t, memoryregistry.New(cryptorand.Reader), true)
@@ -262,7 +262,7 @@ func TestKeysOfIdempotencyAndAccess(t *testing.T) {
 	}
 }
 
-// A store that cannot be read lets nobody in.
+// While the store cannot be read, every caller is refused.
 func TestUnreadablePolicyDenies(t *testing.T) {
 	t.Parallel()
 	store := memoryregistry.New(cryptorand.Reader)
@@ -280,7 +280,7 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindUnavailable)
 }
 
-// Lists and their pages name what their caller sees, and nothing else.
+// Lists and their pages have only names that are visible to the caller.
 func TestListsNameWhatIsSeen(t *testing.T) {
 	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
 		s := catalogkit.NewSecured(t, store, alone)
@@ -312,7 +312,7 @@ func TestListsNameWhatIsSeen(t *testing.T) {
 				t.Errorf("limit %d: one granted table lists %s", limit, got)
 			}
 		}
-		s.Grant(catalogkit.OnNamespace("ns"), catalogkit.BobName, access.Locate) // sees it, and nothing beneath by that
+		s.Grant(catalogkit.OnNamespace("ns"), catalogkit.BobName, access.Locate) // he sees the namespace, but nothing in it
 		for _, limit := range []int{0, 1} {
 			if got := fmt.Sprint(tables(limit)); got != "[u]" {
 				t.Errorf("limit %d: a filtered list has %s", limit, got)
@@ -338,7 +338,8 @@ func TestListsNameWhatIsSeen(t *testing.T) {
 	})
 }
 
-// Nothing is explained about a dropped table: the answer is that for a table that never was.
+// Explain reveals nothing about a dropped table: the answer is the same as for a table that never
+// existed.
 func TestExplainOfADroppedTable(t *testing.T) {
 	t.Parallel()
 	s := catalogkit.NewSecured(t, memoryregistry.New(cryptorand.Reader), true)
@@ -367,8 +368,8 @@ func TestExplainOfADroppedTable(t *testing.T) {
 	}
 }
 
-// A question about oneself goes by the roles that authentication found. Roles in the question need
-// audit: else made-up ones would show what was granted to them, and by whom.
+// For questions about oneself, the roles from authentication count. A question that names roles
+// requires audit. Otherwise callers could name any role, and learn its grants and who made them.
 func TestExplainBelievesNoRolesInTheQuestion(t *testing.T) {
 	t.Parallel()
 	s := catalogkit.NewSecured(t, memoryregistry.New(cryptorand.Reader), true)

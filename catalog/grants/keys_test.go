@@ -14,8 +14,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A key that is asked for with a token or a certificate ends after 90 days at most. One that is
-// asked for with a key says with which, so that it can be ended with that.
+// A key that is requested with a token or a certificate expires after at most 90 days. A key that
+// is requested with another key records that key, so that both can be withdrawn together.
 func TestKeysOfTokens(t *testing.T) {
 	t.Parallel()
 	s := catalogkit.NewSecured(t, memoryregistry.New(cryptorand.Reader), true)
@@ -61,8 +61,8 @@ func TestKeysOfTokens(t *testing.T) {
 	}
 }
 
-// What a caller cannot see is not told by answers about other things: which principals there are,
-// and what the table is called that has the uuid of a registered file.
+// Answers about other objects do not reveal hidden names: neither which principals exist, nor the
+// name of the table with the uuid of a registered file.
 func TestAnswersNameNothingHidden(t *testing.T) {
 	t.Parallel()
 	s := catalogkit.NewSecured(t, memoryregistry.New(cryptorand.Reader), true)

@@ -14,9 +14,9 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// A principal or role that gets the name of a deleted one has nothing of what that one had: no
-// grant, no membership, no table that it made and none that was handed over to it. A node that
-// followed the changes knows that, and one that loads all policy.
+// A principal or role with the name of a deleted one inherits nothing: no grants, no memberships,
+// no tables that the deleted one created, and none that were transferred to it. This holds on a
+// node that followed the changes, and on one that loads the whole policy.
 func TestLaterOnesInheritNothing(t *testing.T) {
 	const key, role = "key:etl", "team"
 	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
@@ -104,7 +104,7 @@ func TestLaterOnesInheritNothing(t *testing.T) {
 			}
 		}
 
-		// What is made and granted from now on is the later one's, also by its role.
+		// Later objects and grants belong to the new principal, also through its role.
 		s.Grant(catalogkit.OnNamespace("ns"), key, access.Create)
 		_, err := etl.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 		must(err)

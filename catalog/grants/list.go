@@ -46,7 +46,7 @@ func (t *target) asCaller(policy *access.Snapshot) ObjectGrants {
 func grantsOf(object Object, value registry.Grants, policy *access.Snapshot) ObjectGrants {
 	grants := ObjectGrants{Object: object, Owner: policy.Holder(value.Owner), Managed: value.Managed, Grants: []Grant{}}
 	for _, each := range value.Grants {
-		privileges, _ := access.Parse(each.Privileges) // without the unknown ones
+		privileges, _ := access.Parse(each.Privileges) // without unknown privileges
 		if name := policy.Holder(each.Grantee); name != "" {
 			grants.Grants = append(grants.Grants, Grant{name, privileges, each.By, each.At})
 		}
@@ -56,7 +56,8 @@ func grantsOf(object Object, value registry.Grants, policy *access.Snapshot) Obj
 }
 
 // GrantsTo returns the direct grants to one grantee, on each object, in the order of the objects'
-// ids. It requires admin, unless the grantee is the caller. next is the After of the next page.
+// IDs. It requires admin, unless the grantee is the caller. To get the next page, pass next as
+// page.After.
 func (g *Grants) GrantsTo(ctx context.Context, grantee string, page moorage.Page) (
 	grants []ObjectGrants, next string, err error) {
 	const op = "grants.GrantsTo"
@@ -77,7 +78,7 @@ func (g *Grants) GrantsTo(ctx context.Context, grantee string, page moorage.Page
 }
 
 // AllGrants returns all grants and explicitly set owners, on each object, in the order of the
-// objects' ids. It requires admin. next is the After of the next page.
+// objects' IDs. It requires admin. To get the next page, pass next as page.After.
 func (g *Grants) AllGrants(ctx context.Context, page moorage.Page) (grants []ObjectGrants, next string, err error) {
 	const op = "grants.AllGrants"
 	call, err := g.begin(ctx, gate.ListGrants)
@@ -92,7 +93,7 @@ func (g *Grants) AllGrants(ctx context.Context, page moorage.Page) (grants []Obj
 }
 
 // grantsThat returns a page of the grants records for which keep returns true. keep may remove
-// grants from the record that it gets.
+// grants from its argument.
 func (g *Grants) grantsThat(ctx context.Context, policy *access.Snapshot, page moorage.Page,
 	keep func(*registry.Grants) bool) (grants []ObjectGrants, next string, err error) {
 	type kept struct {
@@ -132,7 +133,8 @@ func (g *Grants) grantsThat(ctx context.Context, policy *access.Snapshot, page m
 	return grants, next, nil
 }
 
-// nameOf returns the name of the object of a grants record, and whether that object still exists.
+// nameOf returns the name of the object of a grants record. It also reports whether that object
+// still exists.
 func (g *Grants) nameOf(ctx context.Context, record registry.Record, value registry.Grants) (
 	object Object, there bool, err error) {
 	if object.Kind, err = access.ParseKind(value.Kind); err != nil {

@@ -15,7 +15,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// Who made something and has no grant left still sees the way to what is his, and nothing beside.
+// A principal that created an object and has no grants left still sees the path to its object, and
+// nothing else.
 func TestMakersSeeTheWay(t *testing.T) {
 	t.Parallel()
 	s := catalogkit.NewSecured(t, memoryregistry.New(cryptorand.Reader), true)
@@ -78,20 +79,20 @@ func TestMakersSeeTheWay(t *testing.T) {
 	_, err = bob.LoadTable(ctx, ident("mine"))
 	must(err)
 
-	// A token that is narrowed to roles owns nothing.
+	// A caller with a token that is narrowed to roles owns nothing.
 	narrowed := s.As(moorage.Caller{Name: catalogkit.BobName, Only: []string{}})
 	if _, err := narrowed.LoadTable(ctx, ident("mine")); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
 		t.Errorf("with a narrowed token: %v", err)
 	}
 
-	// A table that moves takes the way with it.
+	// After a move of the table, its new path is visible.
 	s.Grant(catalogkit.OnNamespace("other"), catalogkit.BobName, access.Create)
 	to := moorage.Identifier{Warehouse: catalogkit.Warehouse, Namespace: moorage.Namespace{"other"}, Name: "moved"}
 	must(bob.RenameTable(ctx, ident("mine"), to))
 	s.Revoke(catalogkit.OnNamespace("other"), catalogkit.BobName, access.Create)
 	see(catalogkit.BobName, []string{"first", "second"}, []string{"ns", "other"})
 
-	// Explain tells the same.
+	// Explain gives the same answer.
 	answer, err := s.Access(catalogkit.BobName).Explain(ctx, grants.Question{Operation: string(gate.LoadNamespace), Object: catalogkit.OnNamespace("ns")})
 	if err != nil || !answer.Allowed {
 		t.Errorf("explain: %+v, %v", answer, err)

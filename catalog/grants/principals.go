@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// keysMax is how many API keys a principal may have. The number is bounded because each change
-	// rewrites the principal's whole record.
+	// keysMax is the maximum number of API keys of a principal. The number is bounded because each
+	// change rewrites the principal's whole record.
 	keysMax = 100
 	// descriptionBytesMax bounds the description of a principal, a role or a key.
 	descriptionBytesMax = 1024
@@ -54,7 +54,7 @@ type APIKey struct {
 	Parent string
 }
 
-// KeyLifeMax is the longest lifetime of an API key that was requested with a token or a
+// KeyLifeMax is the maximum lifetime of an API key that was requested with a token or a
 // certificate. Tokens and certificates expire soon, so the lifetime of a key that outlives them is
 // bounded.
 const KeyLifeMax = 90 * 24 * time.Hour
@@ -267,8 +267,8 @@ func (g *Grants) CreateKey(ctx context.Context, principal string, spec KeySpec) 
 	return made, moorage.Annotate("grants.CreateKey", principal, err)
 }
 
-// endOfKey returns the time when a key that the caller requests expires. A token or certificate
-// with a lifetime of an hour must not create a key that is valid for a century.
+// endOfKey returns the expiry of the key that the caller requests. A token or certificate with a
+// lifetime of an hour must not create a key that is valid for a century.
 func (c *call) endOfKey(spec KeySpec) time.Time {
 	caller := c.caller
 	latest := c.now().Add(KeyLifeMax)
@@ -303,8 +303,8 @@ func (c *call) keysOf(ctx context.Context, principal string, spec KeySpec) (prin
 	return c.readPrincipal(ctx, principal)
 }
 
-// RotateKey gives an API key another secret, from spec. The present secret expires after grace, or
-// at its own expiry if that is earlier. It requires the same privileges as CreateKey.
+// RotateKey gives an API key a new secret, from spec. The present secret expires after grace, or at
+// its own expiry if that is earlier. It requires the same privileges as CreateKey.
 func (g *Grants) RotateKey(ctx context.Context, principal string, spec KeySpec, grace time.Duration) (
 	made APIKey, err error) {
 	err = g.change(ctx, gate.RotateKey, func(ctx context.Context, c *call) (edit, error) {
@@ -341,8 +341,8 @@ func (p principalAt) keyAt(id string) int {
 	})
 }
 
-// WithdrawKey ends an API key at once. It requires the same privileges as CreateKey. A key that
-// does not exist is KindNotFound.
+// WithdrawKey ends an API key at once. It requires the same privileges as CreateKey. If the key
+// does not exist, the error is KindNotFound.
 func (g *Grants) WithdrawKey(ctx context.Context, principal, id string) error {
 	err := g.change(ctx, gate.WithdrawKey, func(ctx context.Context, c *call) (edit, error) {
 		if err := c.adminOrSelf(ctx, principal); err != nil {

@@ -108,7 +108,8 @@ func (g *Grants) Roles(ctx context.Context, page moorage.Page) (roles []Role, ne
 	return roles, next, moorage.Annotate(op, "", err)
 }
 
-// LoadRole returns a role. It requires admin. A role that does not exist is KindNotFound.
+// LoadRole returns a role. It requires admin. If the role does not exist, the error is
+// KindNotFound.
 func (g *Grants) LoadRole(ctx context.Context, name string) (Role, error) {
 	const op = "grants.LoadRole"
 	call, err := g.begin(ctx, gate.LoadRole)
@@ -145,8 +146,8 @@ func (g *Grants) PutRole(ctx context.Context, role Role, match func(present *Rol
 	return made, moorage.Annotate("grants.PutRole", role.Name, err)
 }
 
-// ChangeMembers adds members to a role and removes others. It requires admin. A role that does not
-// exist is KindNotFound.
+// ChangeMembers adds members to a role and removes others. It requires admin. If the role does not
+// exist, the error is KindNotFound.
 func (g *Grants) ChangeMembers(ctx context.Context, name string, add, remove []string) (made Role, err error) {
 	err = g.changeRole(ctx, gate.ChangeMembers, name, &made, func(r *roleAt, members []string) ([]string, error) {
 		if !r.exists {
@@ -184,7 +185,8 @@ func (g *Grants) changeRole(ctx context.Context, v gate.Verb, name string, made 
 }
 
 // DeleteRole removes a role. Its grants, memberships and ownership end. A later role of the same
-// name does not inherit them. It requires admin. A role that does not exist is KindNotFound.
+// name does not inherit them. It requires admin. If the role does not exist, the error is
+// KindNotFound.
 func (g *Grants) DeleteRole(ctx context.Context, name string) error {
 	err := g.change(ctx, gate.DeleteRole, func(ctx context.Context, c *call) (edit, error) {
 		if err := c.onServer(ctx, gate.Always); err != nil {

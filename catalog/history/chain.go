@@ -13,27 +13,27 @@ import (
 	"moorage/registry"
 )
 
-// chain is a walk along the changes of one object, from the latest one to the first. Each change
-// names the one before in the value that it replaced.
+// chain is a walk along the changes of one object, from the latest to the first. The value that a
+// change replaced identifies the previous change.
 type chain struct {
 	ledger *ledger.Ledger
 	id     registry.ID
-	// key is the key of the object's record. It is zero for a namespace that was dropped, until the
-	// change is read that deleted the record.
+	// key is the key of the object's record. For a dropped namespace, it is zero until the walk has
+	// read the change that deleted the record.
 	key  registry.Key
-	next registry.ID // the change that step reads; zero if there is none, or if it is not known
-	// wrote is the version of a namespace's record that next must have written. It is zero if any
-	// will do.
+	next registry.ID // the change that step will read; zero if there is none, or if it is unknown
+	// wrote is the version of a namespace's record that the change next must have written. It is
+	// zero if any version is accepted.
 	wrote registry.ETag
-	// pointer has the name and the location of a table or view after next. They are not set if they
-	// are to be taken from next.
+	// pointer has the name and the location of a table or view after the change next. If they are
+	// not set, step takes them from that change.
 	pointer registry.Pointer
-	// isComplete is true after the change that created the object.
+	// isComplete is true after step has read the change that created the object.
 	isComplete bool
 }
 
-// step reads the next change. ok is false if there is none, or if it cannot be read: retention
-// deletes changes, and a node of version 0.1.0 does not name them.
+// step reads the next change. ok is false if there is none, or if it cannot be read. Retention
+// deletes old changes, and records written by a node of version 0.1.0 do not identify their change.
 func (c *chain) step(ctx context.Context) (change registry.Change, ok bool, err error) {
 	id := c.next
 	if c.next = (registry.ID{}); id.IsZero() {
@@ -60,7 +60,7 @@ func (c *chain) step(ctx context.Context) (change registry.Change, ok bool, err 
 	return change, true, nil
 }
 
-// versionIn returns what a change did to the object's record.
+// versionIn returns the effect of a change on the object's record.
 func (c *chain) versionIn(change registry.Change) (version registry.Version, wrote bool) {
 	if c.key != (registry.Key{}) {
 		return change.VersionOf(c.key)
@@ -84,7 +84,7 @@ func (c *chain) versionIn(change registry.Change) (version registry.Version, wro
 	return version, false
 }
 
-// followPointer finds the change before a change of a table or view.
+// followPointer finds the previous change of a table or view.
 func (c *chain) followPointer(change registry.Change, version registry.Version) {
 	if c.pointer.Name == "" {
 		item, _ := change.ItemOf(c.id)
@@ -97,8 +97,8 @@ func (c *chain) followPointer(change registry.Change, version registry.Version) 
 	c.pointer, c.next = before, before.LastIn(version.Before.State).Change
 }
 
-// followNamespace finds the change before a change of a namespace. Each write of a namespace has a
-// change, so the change before must have written the version that was replaced.
+// followNamespace finds the previous change of a namespace. Each write of a namespace has a change,
+// so the previous change must have written the replaced version.
 func (c *chain) followNamespace(version registry.Version) {
 	if version.Before == nil || version.Before.Cut {
 		return
@@ -111,7 +111,7 @@ func (c *chain) followNamespace(version registry.Version) {
 	}
 }
 
-// canResume reports whether a later walk can begin behind change, knowing only its id.
+// canResume reports whether a later walk can begin behind change, given only the ID of change.
 func (c *chain) canResume(change registry.Change) bool {
 	if c.key.Table == registry.TableNamespace {
 		return true
@@ -122,9 +122,9 @@ func (c *chain) canResume(change registry.Change) bool {
 
 // resume begins the walk behind a change of the object, and returns that change.
 //
-// Errors: KindBadRequest if the change is not one of the object.
+// Errors: KindBadRequest if the change did not affect the object.
 func (c *chain) resume(ctx context.Context, id registry.ID) (change registry.Change, err error) {
-	if c.key == (registry.Key{}) { // the change that deleted the record has the key
+	if c.key == (registry.Key{}) { // the key is in the change that deleted the record
 		if _, _, err := c.step(ctx); err != nil {
 			return change, err
 		}
@@ -137,11 +137,11 @@ func (c *chain) resume(ctx context.Context, id registry.ID) (change registry.Cha
 	return change, err
 }
 
-// FileAfter returns the metadata file that a live table or view had after the change whose id
-// begins with prefix. It is empty if there is no such change among the last FilesMax. A whole id is
-// found without the changes after it.
+// FileAfter returns the metadata file of a live table or view after the change whose ID begins with
+// prefix. It returns "" if there is no such change among the last FilesMax. For a complete ID, it
+// does not read later changes.
 //
-// Errors: KindBadRequest if several of these changes begin so; KindUnavailable.
+// Errors: KindBadRequest if the IDs of several of these changes begin with prefix; KindUnavailable.
 func (f *Feed) FileAfter(ctx context.Context, found *directory.Found, prefix string) (location string, err error) {
 	c := f.chainOf(found)
 	var whole registry.ID
@@ -172,7 +172,7 @@ func (f *Feed) FileAfter(ctx context.Context, found *directory.Found, prefix str
 	return location, nil
 }
 
-// FilesMax bounds how many changes FileAfter and FindFile read.
+// FilesMax is the maximum number of changes that FileAfter and FindFile read.
 const FilesMax = 200
 
 // chainOf returns the walk along the changes of a live table or view.
@@ -183,16 +183,16 @@ func (f *Feed) chainOf(found *directory.Found) chain {
 	}
 }
 
-// MadeFile is a metadata file that a change of a table or view made.
+// MadeFile is a metadata file made by a change of a table or view.
 type MadeFile struct {
 	Location string
 	Time     time.Time // of the change
-	Back     int       // how many later files there are
+	Back     int       // the number of later files
 }
 
-// FindFile returns the latest metadata file of a live table or view that isWanted accepts. It looks
-// at the files that the last FilesMax changes of the object made. It returns "" if isWanted accepts
-// none; then seen is how many files there are.
+// FindFile returns the latest metadata file of a live table or view for which isWanted returns
+// true. It considers the files made by the last FilesMax changes of the object. If there is no such
+// file, it returns "", and seen is the number of files.
 //
 // Errors: KindUnavailable.
 func (f *Feed) FindFile(ctx context.Context, found *directory.Found, isWanted func(MadeFile) bool) (
@@ -215,13 +215,13 @@ func (f *Feed) FindFile(ctx context.Context, found *directory.Found, isWanted fu
 	return "", seen, nil
 }
 
-// makesFile reports whether a change of a table or view gave it another metadata file.
+// makesFile reports whether a change gave a table or view a new metadata file.
 func makesFile(item registry.Item) bool {
 	return item.MetadataLocation != "" && item.MetadataLocation != item.PreviousMetadataLocation
 }
 
-// eventsIn returns the events of the object in a change. The first grant on an object writes its
-// record too, and has no event here: the feed has the events of all grants.
+// eventsIn returns the events of the object in a change. The first grant on an object also writes
+// the object's record, but has no event here: only the feed has events of grants.
 func (c *chain) eventsIn(change registry.Change) []Event {
 	return slices.DeleteFunc(eventsOf(registry.PositionedChange{Change: change}), func(e Event) bool {
 		return e.ObjectID != c.id || e.Kind == registry.ItemGrants

@@ -11,14 +11,15 @@ import (
 	"moorage/registry"
 )
 
-// Event is what a change did to one object.
+// Event describes the effect of a change on one object.
 type Event struct {
-	// ID identifies the event: a reader that gets it twice may drop the second one.
+	// ID identifies the event: a reader that gets the event twice can ignore the second one.
 	ID string
-	// Position is directly after the change of the event. All events of a change have one position.
+	// Position is directly after the change of the event. All events of a change have the same
+	// position.
 	Position string
 	Time     time.Time // by the clock of the node that made the change
-	// Operation is one of Operations. Verb is the verb of the request, or of the server's job.
+	// Operation is one of Operations. Verb is the verb of the request, or of the job of the server.
 	Operation, Verb string
 	// Count is the number of events of the change in this answer.
 	Count int
@@ -29,25 +30,25 @@ type Event struct {
 	Previous *moorage.Identifier
 	ObjectID registry.ID // zero for a principal or a role
 	UUID     string      // of a table or view
-	// Caller, Client, RequestID and TraceID belong to the request. A commit that shared a version
-	// with others has them in Members too.
+	// Caller, Client, RequestID and TraceID belong to the request. If several commits shared a
+	// version, Members has them for each commit.
 	Caller, Client, RequestID, TraceID         string
 	MetadataLocation, PreviousMetadataLocation string
-	Purge                                      bool     // the drop asked for a purge
+	Purge                                      bool     // the drop requested a purge
 	Actions                                    []string // as registry.Item.Actions
 	Summary                                    *registry.Summary
-	Delta                                      *Delta // nil if one of the versions is not known
+	Delta                                      *Delta // nil if one of the versions is unknown
 	Members                                    []registry.Member
-	// Version is the name of the metadata file that the change made: now, or now~N. Only the
-	// history of an object has it.
+	// Version is the name of the metadata file made by the change: now, or now~N. It is set only in
+	// the history of an object.
 	Version string
 }
 
-// Delta is how the numbers of a table changed from one version to the next one. A number that one
-// of the versions does not have is nil.
+// Delta is the difference between the numbers of a table in two successive versions. A number that
+// is missing in one of the versions is nil.
 type Delta struct{ Rows, Files, Bytes, Snapshots *int64 }
 
-// deltaOf returns what differs from the version with the summary was to the next one. A version
+// deltaOf returns the difference between two successive versions, given their summaries. A version
 // without a current snapshot has no rows and no files.
 func deltaOf(was, is *registry.Summary) *Delta {
 	if was == nil || is == nil || is.Snapshots < 0 { // views have no snapshots
@@ -77,8 +78,8 @@ func deltaOf(was, is *registry.Summary) *Delta {
 	}
 }
 
-// The operations of events. The event notifications that the Iceberg REST specification is about
-// to get use the same words, except for the words with x-.
+// The operations of events. Apart from those with x-, the words are those of the event
+// notifications planned for the Iceberg REST specification.
 const (
 	OpCreateTable     = "create-table"
 	OpRegisterTable   = "register-table"
@@ -96,14 +97,14 @@ const (
 	OpChangeWarehouse = "x-change-warehouse"
 	OpDropWarehouse   = "x-drop-warehouse"
 	OpUnregister      = "x-unregister"
-	OpUndrop          = "x-undrop" // a dropped object is back
-	OpPurge           = "x-purge"  // the files are deleted, or a caller made that begin before its time
-	OpEnd             = "x-end"    // a dropped object can no longer come back
-	OpForget          = "x-forget" // the same, because a caller asked for it
+	OpUndrop          = "x-undrop" // a dropped object was restored
+	OpPurge           = "x-purge"  // the files are deleted, or a caller began the purge early
+	OpEnd             = "x-end"    // a dropped object can no longer be restored
+	OpForget          = "x-forget" // the same, because a caller requested it
 	OpLabels          = "x-labels"
-	OpProtect         = "x-protect" // protected, or no longer: see the actions
-	OpMirror          = "x-mirror"  // a mirror no more
-	OpPolicy          = "x-policy"  // maintenance
+	OpProtect         = "x-protect" // protection was set or ended: see the actions
+	OpMirror          = "x-mirror"  // no longer a mirror
+	OpPolicy          = "x-policy"  // a maintenance policy was changed
 	OpGrants          = "x-grants"
 	OpPrincipal       = "x-principal"
 	OpRole            = "x-role"
@@ -129,13 +130,13 @@ func Kinds() []string {
 	}
 }
 
-// isInternal reports whether a change is a step of a verb whose effect a later change completes, or
-// undoes an unfinished one.
+// isInternal reports whether a change is only a step of a verb: a later change completes its
+// effect, or it undoes an unfinished step.
 func isInternal(verb string) bool {
 	return strings.HasSuffix(verb, "-begin") || verb == "purge-forward" || verb == "put-back"
 }
 
-// operationOf returns the word for what a change with a verb did to an object.
+// operationOf returns the word for the effect of a change with a verb on an object.
 func operationOf(verb string, item registry.Item) string {
 	switch item.Kind {
 	case registry.ItemGrants:
@@ -158,7 +159,7 @@ func operationOf(verb string, item registry.Item) string {
 		}
 		return OpChangeWarehouse
 	case registry.ItemNamespace:
-		if gate.Verb(verb) == gate.Undrop { // it made the namespace again
+		if gate.Verb(verb) == gate.Undrop { // it recreated the namespace
 			return OpCreateNamespace
 		}
 		return verb // create-namespace, update-namespace-properties or drop-namespace
@@ -166,8 +167,8 @@ func operationOf(verb string, item registry.Item) string {
 	return operationOnPointer(verb, item)
 }
 
-// operationOnPointer is operationOf for a table or a view. What a transaction or a register did to
-// the object shows in its locations.
+// operationOnPointer is operationOf for a table or view. The locations in item show the effect of a
+// transaction or a register.
 func operationOnPointer(verb string, item registry.Item) string {
 	ended := item.MetadataLocation == "" && item.PreviousMetadataLocation != ""
 	word := func(action string) string { return action + "-" + item.Kind }
@@ -188,7 +189,8 @@ func operationOnPointer(verb string, item registry.Item) string {
 	return "x-" + verb
 }
 
-// onlyOperation returns the word for verbs that do one thing to every object that they change.
+// onlyOperation returns the word for a verb that has the same effect on every object that it
+// changes.
 func onlyOperation(verb string) (word string, only bool) {
 	switch gate.Verb(verb) {
 	case gate.PutMaintenancePolicy, gate.DeleteMaintenancePolicy, gate.PauseMaintenance, gate.ResumeMaintenance,
@@ -238,13 +240,13 @@ func eventsOf(positioned registry.PositionedChange) []Event {
 	return events
 }
 
-// placed has the events of a change, and the position of the change.
+// placed holds the events of a change, and the position of the change.
 type placed struct {
 	position registry.Position
 	events   []Event
 }
 
-// placedOf returns the events of changes, without the values that the changes replaced.
+// placedOf returns the events of changes, without the replaced values.
 func placedOf(changes []registry.PositionedChange) []placed {
 	all := make([]placed, len(changes))
 	for i, each := range changes {
@@ -257,15 +259,15 @@ func idOf(change registry.ID, item int) string { return fmt.Sprintf("%s.%d", cha
 
 // Filter selects events. An empty field selects all.
 type Filter struct {
-	// Warehouse, Namespace and Name are the scope: the server, a warehouse, a namespace with all
-	// that is in it, or an object. An event is in the scope if its name or its previous name is.
+	// Warehouse, Namespace and Name are the scope: the server, a warehouse, a namespace with
+	// everything in it, or an object. An event is in the scope if its name or its previous name is.
 	Warehouse string
 	Namespace moorage.Namespace
 	Name      string
-	// Kinds, Operations and Callers have the values that are selected. A caller is also selected if
-	// it made one of several commits that share a version.
+	// Kinds, Operations and Callers list the selected values. If several commits share a version,
+	// the event is selected by each of their callers.
 	Kinds, Operations, Callers []string
-	// Since leaves out events before a time.
+	// Since excludes events before a time.
 	Since time.Time
 }
 

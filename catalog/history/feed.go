@@ -17,48 +17,47 @@ import (
 
 // Bounds of one request.
 const (
-	// EventsMax is the most events that a request can ask for. A page may have more, because the
-	// events of one change are never split.
+	// EventsMax is the maximum number of events that a request can ask for. A page may have more,
+	// because the events of one change are never split.
 	EventsMax = 1000
-	// WaitMax is the longest wait for an event.
+	// WaitMax is the maximum time that a request waits for an event.
 	WaitMax = time.Minute
-	// readsMax and readTime bound how many changes one request reads, and for how long. Reading
-	// 10,000 changes takes some 150 ms.
+	// One request reads at most readsMax changes, and reads for at most readTime. Reading 10,000
+	// changes takes some 150 ms.
 	readsMax = 10_000
 	readTime = 2 * time.Second
 	// WithinMax bounds, and is the default of, Query.Within.
 	WithinMax = readTime
 	// chunkMax is how many changes are read at once.
 	chunkMax = 500
-	// timeSlack is how much the clocks of the nodes may differ. A search by time begins so much
-	// earlier.
+	// timeSlack is the assumed maximum difference between the clocks of two nodes. A search by time
+	// begins that much earlier.
 	timeSlack = time.Minute
 )
 
-// Config has the parts of a Feed. Guard and Logger may be nil.
+// Config holds the parts of a Feed. Guard and Logger may be nil.
 type Config struct {
 	Ledger    *ledger.Ledger
 	Store     registry.Store // for reading changes
 	Directory *directory.Directory
 	// Guard authorizes callers. If it is nil, every caller sees everything.
 	Guard *gate.Guard
-	// Files returns the metadata files that the present document of a table names: the present
-	// file first, and then the files of its metadata log, the newest first. It returns none for a
-	// view.
+	// Files returns the metadata files named in the present document of a table: first the present
+	// file, then the files of its metadata log, newest first. For a view it returns none.
 	Files func(ctx context.Context, found *directory.Found) ([]File, error)
-	// UndropWindow is how long a table that was dropped without a purge can come back.
+	// UndropWindow is how long after a drop without a purge a table can be restored.
 	UndropWindow time.Duration
 	Now          func() time.Time
 	Logger       *slog.Logger
 }
 
-// Feed is the feed of a store, and the history of its objects. It is safe for concurrent use.
+// Feed serves the feed of a store, and the histories of its objects. It is safe for concurrent use.
 type Feed struct {
 	config   Config
 	follower *follower
 
 	mu    sync.Mutex        // guards the fields below; leaf; never held during calls
-	store registry.ID       // the id of the store, zero until it is read
+	store registry.ID       // the ID of the store; zero until it has been read
 	seen  registry.Position // the last position that was read
 }
 
@@ -70,17 +69,18 @@ func New(config Config) *Feed {
 	return &Feed{config: config, follower: newFollower(config)}
 }
 
-// Close ends all waits, and the reading for them.
+// Close ends all waits, and stops reading on their behalf.
 func (f *Feed) Close() { f.follower.close() }
 
-// Wake makes waits look for changes at once. This process calls it after each change of its own.
+// Wake makes waiting requests look for changes at once. The process calls it after each change that
+// it makes.
 func (f *Feed) Wake() { f.follower.poke() }
 
 // Query is a request for a page of events. At most one of After, Tail and From is set.
 type Query struct {
 	// After is a position, First or End. The default is First.
 	After string
-	// Tail asks for the last events, 1 to EventsMax of them.
+	// Tail is the number of last events that are asked for, from 1 to EventsMax.
 	Tail int
 	// Within is how long a request with Tail reads further back than is needed if it sees every
 	// event. Default WithinMax. There are fewer events if it ends the request.
@@ -89,8 +89,8 @@ type Query struct {
 	From time.Time
 	// Limit is the number of events after which the page ends. Default 100.
 	Limit int
-	// Wait is how long to wait for an event if there is none, up to WaitMax. Stopping ends the wait
-	// early when it is closed.
+	// Wait is how long to wait for an event if there is none, up to WaitMax. Closing Stopping ends
+	// the wait early.
 	Wait     time.Duration
 	Stopping <-chan struct{}
 	Filter   Filter
@@ -99,19 +99,19 @@ type Query struct {
 // Page is a page of events, in the order of their changes.
 type Page struct {
 	Events []Event
-	// Next is the position from which the next page goes on. It is behind everything that the page
-	// read, also what the filter left out.
+	// Next is the position where the next page continues. It is behind all changes read for the
+	// page, including those left out by the filter.
 	Next string
-	// First is the position before the first change that is kept.
+	// First is the position before the first retained change.
 	First string
-	// AtEnd reports that there was no change after Next.
+	// AtEnd is true if there was no change after Next.
 	AtEnd bool
 }
 
 // Read returns a page of the events that the caller may see.
 //
 // Errors: KindBadRequest for an invalid query; KindGone if the position is of another store, beyond
-// the end, or before changes that were deleted; KindTooManyRequests if too many requests wait;
+// the end, or before deleted changes; KindTooManyRequests if too many requests wait;
 // KindNotAuthorized; KindUnavailable; the error of ctx.
 func (f *Feed) Read(ctx context.Context, caller moorage.Caller, q Query) (Page, error) {
 	const op = "history.Read"
@@ -149,7 +149,7 @@ func (f *Feed) Read(ctx context.Context, caller moorage.Caller, q Query) (Page, 
 	return r.answer(), nil
 }
 
-// reading is one request.
+// reading is the state of one request.
 type reading struct {
 	*Feed
 	query  Query
@@ -157,12 +157,12 @@ type reading struct {
 
 	id      registry.ID
 	horizon registry.Horizon
-	at      registry.Position // everything up to here was read
+	at      registry.Position // all changes up to here have been read
 	from    registry.Position // where the page began
 	until   registry.Position // the last change that is read; zero for all
 	found   []Event
 	atEnd   bool
-	waited  bool // so the follower knows the end well enough
+	waited  bool // then the end known to the follower is recent enough
 }
 
 // begin finds the position at which the request begins.
@@ -214,7 +214,7 @@ func (f *Feed) storeID(ctx context.Context) (registry.ID, error) {
 	return id, err
 }
 
-// gone returns the refusal of a position that cannot be continued. why is the reason.
+// gone returns the error for a position from which reading cannot continue. why is the reason.
 func (r *reading) gone(ctx context.Context, why string, args ...any) error {
 	head, err := registry.Head(ctx, r.config.Store, r.horizon.Position)
 	if err != nil {
@@ -224,11 +224,11 @@ func (r *reading) gone(ctx context.Context, why string, args ...any) error {
 		append(args, format(r.id, head))...)
 }
 
-// deadline returns the time when a reading that begins now ends.
+// deadline returns the time at which a reading that begins now must end.
 func (f *Feed) deadline() time.Time { return f.config.Now().Add(readTime) }
 
-// page reads changes from r.at on until it has enough events, or reaches a bound, the deadline or
-// the end.
+// page reads changes after r.at. It stops when it has enough events, or when it reaches a bound,
+// the deadline or the end.
 func (r *reading) page(ctx context.Context, deadline time.Time) error {
 	viewer, err := r.viewer(ctx, r.caller, r.query.Filter)
 	if err != nil {
@@ -278,7 +278,7 @@ func (r *reading) upTo(ctx context.Context, limit int) ([]placed, error) {
 // changes returns at most limit changes after r.at. They come from memory while the follower has
 // them.
 func (r *reading) changes(ctx context.Context, limit int) ([]placed, error) {
-	changes, known := r.follower.after(r.at, limit)
+	changes, known := r.follower.changesAfter(r.at, limit)
 	if !known || len(changes) == 0 && !r.waited {
 		read, err := registry.Follow(ctx, r.config.Store, r.at, limit)
 		if err != nil {
@@ -298,8 +298,8 @@ func (f *Feed) notice(position registry.Position) {
 	f.seen = max(f.seen, position)
 }
 
-// take adds the events of changes that were read, and moves r.at. isFull reports that the page ends
-// before the last of the changes.
+// take adds the events of changes that were read, and advances r.at. isFull is true if the page is
+// full before the last of the changes.
 func (r *reading) take(ctx context.Context, viewer *viewer, changes []placed) (isFull bool, err error) {
 	selected := make([][]Event, len(changes))
 	for i, each := range changes {
@@ -329,7 +329,7 @@ func (r *reading) take(ctx context.Context, viewer *viewer, changes []placed) (i
 	return false, nil
 }
 
-// forgotten returns the refusal of a position before changes that were deleted.
+// forgotten returns the error for a position before deleted changes.
 func (r *reading) forgotten(ctx context.Context) error {
 	horizon, err := registry.ReadHorizon(ctx, r.config.Store)
 	if err != nil {
@@ -428,8 +428,8 @@ func newest(events []Event, tail int) []Event {
 	return events[cut:]
 }
 
-// positionAt returns a position before the first change since a time. The times of changes come
-// from the nodes' clocks, so they are in order only roughly.
+// positionAt returns a position before the first change since a time. The times come from the
+// clocks of the nodes, so their order is only roughly that of the changes.
 func (r *reading) positionAt(ctx context.Context, at time.Time) (registry.Position, error) {
 	low := r.horizon.Position
 	high, err := registry.Head(ctx, r.config.Store, low)
@@ -447,7 +447,7 @@ func (r *reading) positionAt(ctx context.Context, at time.Time) (registry.Positi
 	return low, err
 }
 
-// answer returns the page.
+// answer returns the page that was read.
 func (r *reading) answer() Page {
 	return Page{
 		Events: r.found, Next: format(r.id, r.at), First: format(r.id, r.horizon.Position), AtEnd: r.atEnd,

@@ -26,7 +26,7 @@ var stores storetest.Stores
 
 func TestMain(m *testing.M) { stores.Main(m) }
 
-// readAll returns all events from a position on, and the last position.
+// readAll returns all events from a position onwards, and the last position.
 func readAll(t *testing.T, feed *history.Feed, caller moorage.Caller, q history.Query) ([]history.Event, string) {
 	t.Helper()
 	var all []history.Event
@@ -52,8 +52,8 @@ func newFeed(t *testing.T, f *catalogkit.Fixture) *history.Feed {
 }
 
 // TestKilledReader reads the feed while writers commit. The reader is killed again and again: it
-// loses the page that it got last, or repeats it, and goes on at another node from the position
-// that it kept. It sees each event, in the order of the changes.
+// loses or repeats its last page, and continues at another node from its saved position. It must
+// see each event, in the order of the changes.
 func TestKilledReader(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -80,7 +80,7 @@ func TestKilledReader(t *testing.T) {
 		seen := make(map[string]bool)
 		position, lives := history.First, 0
 		for ended := false; !ended; lives++ {
-			ended = left.Load() == 0 // what is written is all there before the next page is read
+			ended = left.Load() == 0 // all writes are finished before the next page is read
 			feed := newFeed(t, f)
 			for range 3 {
 				page, err := feed.Read(t.Context(), moorage.Anonymous(), history.Query{After: position, Limit: 7})
@@ -88,7 +88,7 @@ func TestKilledReader(t *testing.T) {
 					t.Fatal(err)
 				}
 				if ended = ended && page.AtEnd; !page.AtEnd && lives%3 == 0 {
-					break // it dies before it keeps anything
+					break // it dies before it saves anything
 				}
 				for _, e := range page.Events {
 					if !seen[e.ID] {
@@ -97,7 +97,7 @@ func TestKilledReader(t *testing.T) {
 					}
 				}
 				if lives%3 == 1 {
-					break // it dies before it keeps the position
+					break // it dies before it saves the position
 				}
 				position = page.Next
 			}
@@ -129,8 +129,8 @@ func TestKilledReader(t *testing.T) {
 	})
 }
 
-// TestBehindTheHorizon: a position before changes that were deleted, one of another store, and one
-// beyond the end are refused. The refusal names where to go on.
+// TestBehindTheHorizon: a position is refused if it is before deleted changes, of another store, or
+// beyond the end. The error says where to continue.
 func TestBehindTheHorizon(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -193,7 +193,8 @@ func wantGone(t *testing.T, err error, on string) {
 	}
 }
 
-// counted is a store that counts the reads of changes, and calls onRead, unless it is nil, at each.
+// counted is a store that counts the reads of changes. For each read, it calls onRead, unless that
+// is nil.
 type counted struct {
 	registry.Store
 	reads  atomic.Int64
@@ -208,8 +209,8 @@ func (c *counted) Changes(ctx context.Context, after registry.Position, limit in
 	return c.Store.Changes(ctx, after, limit)
 }
 
-// TestWaits: requests that wait get the event of a change at once, and are read for together. One
-// more than the bound is refused, and closing the feed ends all waits.
+// TestWaits: waiting requests get the event of a change at once, and share one read of the changes.
+// A request beyond the bound is refused, and closing the feed ends all waits.
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	const waiting = history.WaitsMax
@@ -262,8 +263,8 @@ func TestWaits(t *testing.T) {
 	waits.Wait()
 }
 
-// TestKeptForWaits: what is kept for waits takes little memory: events have no replaced values, and
-// the number and weight of changes have bounds.
+// TestKeptForWaits: the changes kept for waits take little memory. Their events lack the replaced
+// values, and both their number and their size are bounded.
 func TestKeptForWaits(t *testing.T) {
 	t.Parallel()
 	change := registry.Change{Items: make([]registry.Item, 1), Versions: []registry.Version{
@@ -289,11 +290,11 @@ func TestKeptForWaits(t *testing.T) {
 	}
 }
 
-// TestTail: the last events are the newest ones, however many events the changes before them have.
-// If the end of the changes is not reached in time, the answer is an error, and not older events.
+// TestTail: the last events are the newest, however many events the earlier changes have. If the
+// end of the changes is not reached in time, the answer is an error instead of older events.
 func TestTail(t *testing.T) {
 	t.Parallel()
-	const changes, items = 24, 600 // the changes that the first step reads have over 10,000 events
+	const changes, items = 24, 600 // so the first step reads over 10,000 events
 	store := &counted{Store: memory.New(testkit.NewBits(1))}
 	f := catalogkit.New(t, func(c *catalog.Config) { c.Store = store })
 	for n := range changes {
@@ -334,7 +335,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestFilters: each filter selects its events, in the words of the feed.
+// TestFilters: each filter selects the right events. Filters use the words of the feed.
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)

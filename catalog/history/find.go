@@ -11,13 +11,13 @@ import (
 	"moorage/registry"
 )
 
-// sameNameMax bounds how many dropped objects of one name a request looks at.
+// sameNameMax is the maximum number of dropped objects of one name that a request looks at.
 const sameNameMax = 100
 
-// find finds the object that is asked for, and where its history begins.
+// find finds the requested object, and the beginning of its history.
 //
-// A caller that must not see the live object of the name is answered as if there was none. So such
-// a caller may get a dropped object that had the name.
+// If the live object of the name is hidden from the caller, it is treated as if it did not exist.
+// So the caller may get a dropped object that had the name.
 func (w *walk) find(ctx context.Context) error {
 	asked := w.asked
 	if !asked.ID.IsZero() {
@@ -41,8 +41,7 @@ func (w *walk) find(ctx context.Context) error {
 	return missing
 }
 
-// isMissing reports whether err means that there is no such object, or that the caller must not
-// know of it.
+// isMissing reports whether err means that the object does not exist or is hidden from the caller.
 func isMissing(err error) bool {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchTable, moorage.KindNoSuchView, moorage.KindNoSuchNamespace:
@@ -58,7 +57,7 @@ func asker(caller moorage.Caller) directory.Asker {
 // needed returns the privilege that a caller needs on the object.
 func needed() access.Privileges { return gate.LoadHistory.Needs(gate.OfObject, gate.Always) }
 
-// kindNamed returns the kind of tables or of views.
+// kindNamed returns the directory.Kind for a name: tables or views.
 func kindNamed(kind string) *directory.Kind {
 	if kind == registry.ItemView {
 		return directory.View()
@@ -66,8 +65,8 @@ func kindNamed(kind string) *directory.Kind {
 	return directory.Table()
 }
 
-// findPointer finds the table or view with the id that is asked for, whatever its state is. found
-// is false if there is none, or if the caller must not see it.
+// findPointer finds the table or view with the requested ID, in any state. found is false if it
+// does not exist or is hidden from the caller.
 func (w *walk) findPointer(ctx context.Context) (found bool, err error) {
 	records, err := w.config.Ledger.Get(ctx, registry.PointerKey(w.asked.ID))
 	if err != nil || !records[0].Exists() {
@@ -87,7 +86,7 @@ func (w *walk) findPointer(ctx context.Context) (found bool, err error) {
 		live, err = w.config.Directory.FindFor(ctx, asker(w.caller), needed(), directory.KindOf(pointer),
 			pointer.Identifier())
 		if err == nil && live.Pointer.ID != w.asked.ID {
-			return false, nil // it was renamed or dropped just now
+			return false, nil // it has just been renamed or dropped
 		}
 		if err == nil {
 			w.takeLive(live)
@@ -99,7 +98,7 @@ func (w *walk) findPointer(ctx context.Context) (found bool, err error) {
 	return err == nil, err
 }
 
-// findLive finds the live object that has the name.
+// findLive finds the live object of the requested name.
 func (w *walk) findLive(ctx context.Context) error {
 	asked := w.asked
 	if asked.Kind == registry.ItemNamespace {
@@ -126,13 +125,13 @@ func (w *walk) findLive(ctx context.Context) error {
 	return err
 }
 
-// takeLive makes a live table or view the object.
+// takeLive makes a live table or view the subject of the history.
 func (w *walk) takeLive(live *directory.Found) {
 	w.take(live.Record, live.Pointer, ObjectLive)
 	w.live = live
 }
 
-// take makes a table or view that has a record the object.
+// take makes a table or view the subject of the history. record is its record.
 func (w *walk) take(record registry.Record, pointer registry.Pointer, state string) {
 	w.found.Object = Object{
 		ID: pointer.ID, Kind: pointer.Kind(), Ident: pointer.Identifier(), UUID: pointer.TableUUID, State: state,
@@ -144,14 +143,14 @@ func (w *walk) take(record registry.Record, pointer registry.Pointer, state stri
 	}
 }
 
-// takeDropped makes a dropped table or view the object, if the caller may see it.
+// takeDropped makes a dropped table or view the subject of the history, if the caller may see it.
 func (w *walk) takeDropped(ctx context.Context, record registry.Record, pointer registry.Pointer) error {
 	above, err := w.config.Directory.AboveOf(ctx, pointer)
 	if err != nil {
 		return err
 	}
 	dropped := &directory.Found{Record: record, Pointer: pointer, Above: above}
-	if err := w.may(ctx, dropped.Object(pointer.Identifier()), kindNamed(pointer.Kind())); err != nil {
+	if err := w.mayRead(ctx, dropped.Object(pointer.Identifier()), kindNamed(pointer.Kind())); err != nil {
 		return err
 	}
 	records, err := w.config.Ledger.Get(ctx, pointer.DroppedKey(record.State))
@@ -163,7 +162,7 @@ func (w *walk) takeDropped(ctx context.Context, record registry.Record, pointer 
 	object := &w.found.Object
 	var unread error
 	if object.Dropped, unread = registry.Decode[registry.Dropped](records[0]); unread != nil {
-		object.Dropped = pointer.AsDropped(record.State, registry.Change{}) // it is only a hint
+		object.Dropped = pointer.AsDropped(record.State, registry.Change{}) // only a hint
 	}
 	if record.State == registry.StatePurging {
 		object.State = ObjectPurging
@@ -172,9 +171,9 @@ func (w *walk) takeDropped(ctx context.Context, record registry.Record, pointer 
 	return nil
 }
 
-// may returns nil if the caller may see the history of an object that is gone. kind has the error
-// for an object that does not exist.
-func (w *walk) may(ctx context.Context, object gate.Object, kind *directory.Kind) error {
+// mayRead returns nil if the caller may see the history of an object that is gone. kind supplies
+// the error for a missing object.
+func (w *walk) mayRead(ctx context.Context, object gate.Object, kind *directory.Kind) error {
 	if w.config.Guard == nil {
 		return nil
 	}
@@ -185,7 +184,7 @@ func (w *walk) may(ctx context.Context, object gate.Object, kind *directory.Kind
 	return w.config.Guard.Decide(ctx, question)
 }
 
-// findDropped finds the object that had the name last, and that the caller may see.
+// findDropped finds the latest dropped object of the name that is visible to the caller.
 func (w *walk) findDropped(ctx context.Context) (found bool, err error) {
 	ident := w.asked.Ident
 	path, err := w.config.Directory.Path(ctx, ident.Warehouse, nil)
@@ -219,8 +218,8 @@ func (w *walk) findDropped(ctx context.Context) (found bool, err error) {
 	return false, nil
 }
 
-// takeIfDropped makes the table or view with an id the object, if it is dropped and the caller may
-// see it. If it is live again, the error is as if it did not exist.
+// takeIfDropped makes the table or view with this ID the subject of the history, if it is dropped
+// and visible to the caller. If it is live again, the error is the one for a missing object.
 func (w *walk) takeIfDropped(ctx context.Context, id registry.ID) error {
 	records, err := w.config.Ledger.Get(ctx, registry.PointerKey(id))
 	if err != nil {
@@ -236,8 +235,8 @@ func (w *walk) takeIfDropped(ctx context.Context, id registry.ID) error {
 	return w.takeDropped(ctx, records[0], pointer)
 }
 
-// takeEnded makes an object that is gone for good the object, if the caller may see the nearest
-// container that is left.
+// takeEnded makes an object that is gone for good the subject of the history. This requires that
+// the caller may see the nearest container that still exists.
 func (w *walk) takeEnded(ctx context.Context, dropped registry.Dropped) error {
 	event := Event{Time: dropped.At, Kind: dropped.Kind, Ident: dropped.Ident, ObjectID: dropped.ID}
 	above, err := w.viewer.above(ctx, event, dropped.Ident)
@@ -245,9 +244,9 @@ func (w *walk) takeEnded(ctx context.Context, dropped registry.Dropped) error {
 		return err
 	}
 	kind := kindNamed(dropped.Kind)
-	err = w.may(ctx, gate.Object{Ident: dropped.Ident, Path: above}, kind)
+	err = w.mayRead(ctx, gate.Object{Ident: dropped.Ident, Path: above}, kind)
 	if moorage.KindOf(err) == moorage.KindForbidden && err != nil {
-		return kind.NoSuch(dropped.Ident) // the caller sees the container, and not what was in it
+		return kind.NoSuch(dropped.Ident) // the caller sees the container, but not its former contents
 	}
 	if err != nil {
 		return err

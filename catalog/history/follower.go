@@ -13,27 +13,28 @@ import (
 )
 
 const (
-	// waitsMax bounds how many requests wait on a node.
+	// waitsMax is the maximum number of waiting requests on a node.
 	waitsMax = 1000
-	// keptMax and keptBytesMax bound the changes that the follower keeps for the waits.
+	// keptMax and keptBytesMax bound the number and the memory of the changes that the follower
+	// keeps for waiting requests.
 	keptMax      = 4096
 	keptBytesMax = 16 << 20
-	// pollNumbered is the pause between two looks at a store whose changes get their positions
-	// later, and which other nodes write. pollAlone is the pause otherwise.
+	// pollNumbered is the pause between two reads of a shared store, whose changes get their
+	// positions only some time after they are made. pollAlone is the pause for other stores.
 	pollNumbered = 250 * time.Millisecond
 	pollAlone    = time.Second
-	// wakePause is the shortest pause between two looks.
+	// wakePause is the shortest pause between two reads.
 	wakePause = 50 * time.Millisecond
-	// idleMax is how long the follower goes on after the last wait.
+	// idleMax is how long the follower keeps reading after the last wait.
 	idleMax = 10 * time.Second
 )
 
-// follower reads the changes once for all requests that wait. It reads only while there are such
-// requests, and for a short time after the last one. It is safe for concurrent use.
+// follower reads the changes once for all waiting requests. It reads only while requests wait, and
+// for a short time afterwards. It is safe for concurrent use.
 type follower struct {
 	config Config
 	poll   time.Duration
-	wake   chan struct{} // has room for one
+	wake   chan struct{} // buffered; capacity one
 	closed chan struct{}
 	runs   sync.WaitGroup
 
@@ -46,8 +47,8 @@ type follower struct {
 	from    registry.Position
 	head    registry.Position
 	kept    []placed      // the changes after from, up to head
-	bytes   int           // about what kept takes
-	news    chan struct{} // closed when head moves
+	bytes   int           // the approximate memory of kept
+	news    chan struct{} // closed when head advances
 }
 
 func newFollower(config Config) *follower {
@@ -61,7 +62,7 @@ func newFollower(config Config) *follower {
 	return f
 }
 
-// close ends the follower, and waits for it. A second call does nothing.
+// close stops the follower, and waits until it has ended. A second call does nothing.
 func (f *follower) close() {
 	f.mu.Lock()
 	if !f.ended {
@@ -73,7 +74,7 @@ func (f *follower) close() {
 	f.runs.Wait()
 }
 
-// poke makes the follower look for changes soon.
+// poke makes the follower read the latest changes soon.
 func (f *follower) poke() {
 	select {
 	case f.wake <- struct{}{}:
@@ -81,8 +82,8 @@ func (f *follower) poke() {
 	}
 }
 
-// await waits until there is a change after a position, for at most left. ended reports that there
-// was none, or that stopping or the follower ended the wait.
+// await waits until there is a change after a position, for at most left. ended is true if there
+// was no change in that time, or if stopping or the follower ended the wait.
 //
 // Errors: KindTooManyRequests if too many requests wait; the error of ctx.
 func (f *follower) await(ctx context.Context, after registry.Position, left time.Duration,
@@ -115,7 +116,7 @@ func (f *follower) await(ctx context.Context, after registry.Position, left time
 	}
 }
 
-// join counts a wait, and starts the follower at a position if it does not run.
+// join counts a wait. If the follower is not running, join starts it at a position.
 func (f *follower) join(after registry.Position) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,9 +140,9 @@ func (f *follower) leave() {
 	f.idle = f.config.Now()
 }
 
-// after returns at most limit of the changes after a position, as far as the follower has read. ok
-// is false if it does not have them all.
-func (f *follower) after(position registry.Position, limit int) (changes []placed, ok bool) {
+// changesAfter returns at most limit changes after a position, up to where the follower has read.
+// ok is false if the follower no longer has all of them.
+func (f *follower) changesAfter(position registry.Position, limit int) (changes []placed, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.running || position < f.from || position > f.head {
@@ -187,7 +188,7 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// rest pauses between two looks.
+// rest pauses between two reads.
 func (f *follower) rest(ctx context.Context) {
 	least, most := time.NewTimer(wakePause), time.NewTimer(f.poll)
 	defer least.Stop()
@@ -203,7 +204,7 @@ func (f *follower) rest(ctx context.Context) {
 	}
 }
 
-// skip goes on behind changes that were deleted. The waits then find that out themselves.
+// skip continues behind deleted changes. Each waiting request then notices the gap itself.
 func (f *follower) skip(ctx context.Context) error {
 	horizon, err := registry.ReadHorizon(ctx, f.config.Store)
 	if err != nil {
@@ -234,13 +235,13 @@ func (f *follower) add(changes []placed) {
 	f.tellLocked()
 }
 
-// tellLocked wakes all waits. mu must be held.
+// tellLocked wakes all waiting requests. mu must be held.
 func (f *follower) tellLocked() {
 	close(f.news)
 	f.news = make(chan struct{})
 }
 
-// weightOf returns about how many bytes of memory the events of a change take.
+// weightOf estimates the memory of the events of a change, in bytes.
 func weightOf(change placed) int {
 	bytes := 100 + 1200*len(change.events)
 	if len(change.events) > 0 {

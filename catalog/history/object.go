@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// PageMax is the most versions on a page of the history of an object.
+	// PageMax is the maximum number of versions on a page of an object's history.
 	PageMax = 50
-	// stepsMax bounds how many changes one page reads. It is more than PageMax, because internal
-	// steps and changes that the caller must not see have no event.
+	// stepsMax is the maximum number of changes read for one page. It is larger than PageMax,
+	// because some changes yield no event: internal steps, and changes that are hidden from the
+	// caller.
 	stepsMax = 200
 )
 
 // The states of an object.
 const (
 	ObjectLive    = "live"
-	ObjectDropped = "dropped" // it can come back
+	ObjectDropped = "dropped" // it can be restored
 	ObjectPurging = "purging" // its files are being deleted
 	ObjectEnded   = "ended"   // it is gone for good
 )
@@ -31,12 +32,13 @@ const (
 // The states of the purge of a dropped object.
 const (
 	PurgeNone    = "none"
-	PurgeWaiting = "waiting" // it can be called off
+	PurgeWaiting = "waiting" // it can still be cancelled
 	PurgeBegun   = "begun"
 )
 
-// PurgeOf returns the state of the purge of a dropped pointer, whose record has this state, and
-// until when the object can come back: zero if it cannot. window is the undrop window.
+// PurgeOf returns the state of a dropped object's purge, given the object's pointer and the state
+// of its record. endsAt is the time until which the object can be restored; it is zero if the
+// object cannot be. window is the undrop window.
 func PurgeOf(pointer registry.Pointer, state registry.State, window time.Duration) (purge string, endsAt time.Time) {
 	switch {
 	case state == registry.StatePurging:
@@ -47,36 +49,37 @@ func PurgeOf(pointer registry.Pointer, state registry.State, window time.Duratio
 	return PurgeWaiting, pointer.PurgeAt() // until a worker begins it
 }
 
-// File is a metadata file, and the time of its version.
+// File is a metadata file with the time of its version.
 type File struct {
 	Location string
 	Time     time.Time
 }
 
-// Asked names an object, and a page of its history.
+// Asked selects an object, and a page of its history.
 type Asked struct {
-	// Kind is registry.ItemTable, registry.ItemView or registry.ItemNamespace, and Ident the name.
-	// The name means the live object that has it, or else the one that had it last. Kind is empty
-	// if there is only an ID.
+	// Kind is registry.ItemTable, registry.ItemView or registry.ItemNamespace, and Ident is the
+	// name. The name refers to the live object of that name, or else to the last one that had it.
+	// Kind is empty if only ID is set.
 	Kind  string
 	Ident moorage.Identifier
-	// ID is the object's id, which stays through renames. Zero: any.
+	// ID is the object's ID, which stays the same through renames. If it is zero, Kind and Ident
+	// alone select the object.
 	ID registry.ID
-	// After is the Next of the page before, or empty. Limit is at most PageMax.
+	// After is the Next of the previous page, or empty. Limit is at most PageMax.
 	After string
 	Limit int
 }
 
-// Object is the object of a history, as it is now.
+// Object is the subject of a history, in its present state.
 type Object struct {
 	ID               registry.ID
 	Kind             string
-	Ident            moorage.Identifier // the last name, if it is gone
+	Ident            moorage.Identifier // the last name, if the object is gone
 	UUID             string             // of a table or view
 	State            string             // ObjectLive or another constant of its group
 	MetadataLocation string             // empty for a namespace, and for an object that ended
 	// The fields below are set for an object that is not live. EndsAt is the time, by the store's
-	// clock, until which it can come back. It is zero if it cannot.
+	// clock, until which the object can be restored. It is zero if the object cannot be restored.
 	Dropped registry.Dropped
 	Purge   string // PurgeNone or another constant of its group
 	EndsAt  time.Time
@@ -85,20 +88,20 @@ type Object struct {
 // History is a page of the history of an object.
 type History struct {
 	Object Object
-	// Versions are the changes of the object that the caller may see, the latest first. The last
-	// ones may be metadata files that the table's metadata log names, but no change that is kept:
-	// they have only a time, a location and a version.
+	// Versions are the changes of the object that are visible to the caller, latest first. At the
+	// end there may be versions known only from the table's metadata log, because their changes
+	// were deleted. Those have only a time, a location and a version.
 	Versions []Event
-	// IsComplete reports that the page has the creation of the object, and that no page left out a
+	// IsComplete is true if the page includes the creation of the object, and no page left out a
 	// change.
 	IsComplete bool
-	Next       string // the After of the next page; empty if this is the last page
+	Next       string // pass it as After for the next page; empty on the last page
 }
 
-// Of returns a page of the history of an object. The caller needs describe on the object as it is
-// now. Of each change the caller sees what Read shows.
+// Of returns a page of the history of an object. The caller needs describe on the object in its
+// present state. Each change is shown as Read shows it.
 //
-// The walk reads one record for each change, so it is exact through renames, drops and returns.
+// The walk reads the record of each change, so it is exact across renames, drops and undrops.
 //
 // Errors: the errors for missing and hidden objects; KindForbidden; KindBadRequest;
 // KindNotAuthorized; KindUnavailable.
@@ -118,12 +121,12 @@ type walk struct {
 
 	viewer *viewer
 	chain  chain
-	live   *directory.Found // of a table or view that has a record
+	live   *directory.Found // a table or view with a record
 	files  []File
-	made   int  // metadata files that the changes of a view made, up to here
-	hides  bool // the walk left out a change
-	// oldest is the metadata file after the last change that was read, which isMade if that change
-	// made it.
+	made   int  // the number of metadata files made by the view's changes so far
+	hides  bool // the walk has left out a change
+	// oldest is the metadata file after the last change that was read. isMade is true if that
+	// change made the file.
 	oldest string
 	isMade bool
 }
@@ -137,7 +140,7 @@ func (w *walk) run(ctx context.Context) (err error) {
 	}
 	w.oldest = w.found.Object.MetadataLocation
 	if w.live != nil && w.config.Files != nil {
-		// What cannot be read has no names of versions. The changes are known without it.
+		// If the document cannot be read, the versions have no names. The changes are still known.
 		if w.files, err = w.config.Files(ctx, w.live); err != nil && ctx.Err() != nil {
 			return err
 		}
@@ -161,8 +164,8 @@ func (w *walk) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// A position in a history is a mark and the position behind a change, or a mark and the location of
-// the next metadata file.
+// A position in a history begins with a mark. A position behind a change, or the location of the
+// next metadata file, follows.
 const (
 	afterChange = "\x00c"
 	atFile      = "\x00f"
@@ -170,14 +173,14 @@ const (
 
 var errPosition = moorage.Errorf(moorage.KindBadRequest, "Invalid pageToken: it was not made for a history")
 
-// position returns the position behind a change: its id, the number of files that the changes up to
-// there made, and whether a page left out a change.
+// position returns the position behind a change. It consists of the change's ID, the number of
+// files made by the changes up to there, and whether a page left out a change.
 func (w *walk) position(change registry.ID) string {
 	return fmt.Sprintf("%s%s %d %t", afterChange, change, w.made, w.hides)
 }
 
-// begin goes to the position where the page begins. file is the metadata file that the page begins
-// with, if it has no changes any more.
+// begin goes to the position where the page begins. If no changes are left, file is the metadata
+// file with which the page begins.
 func (w *walk) begin(ctx context.Context) (file string, err error) {
 	if w.asked.After == "" {
 		return "", nil
@@ -199,7 +202,7 @@ func (w *walk) begin(ctx context.Context) (file string, err error) {
 	return "", err
 }
 
-// reach notes the metadata file of a change that was read.
+// reach records the metadata file of a change that was read.
 func (w *walk) reach(change registry.Change) {
 	if item, ok := change.ItemOf(w.chain.id); ok {
 		w.oldest = item.PointerAfter().MetadataLocation
@@ -207,8 +210,8 @@ func (w *walk) reach(change registry.Change) {
 	}
 }
 
-// changes adds the events of the page. older is the latest metadata file that no change which was
-// read made.
+// changes adds the events of the page. older is the latest metadata file that was not made by any
+// of the changes read.
 func (w *walk) changes(ctx context.Context, limit int) (older string, err error) {
 	for steps := 0; ; steps++ {
 		change, ok, err := w.chain.step(ctx)
@@ -248,7 +251,7 @@ func (w *walk) changes(ctx context.Context, limit int) (older string, err error)
 	return w.files[at].Location, nil
 }
 
-// name sets the version of the events of a change that made a metadata file.
+// name sets Version in the events of a change that made a metadata file.
 func (w *walk) name(events []Event) {
 	back := w.fileAt(w.oldest)
 	if w.found.Object.Kind == registry.ItemView {
@@ -271,11 +274,12 @@ func versionName(n int) string {
 	return fmt.Sprintf("now~%d", n)
 }
 
-// fileAt returns the index of a metadata file, a negative number if the table does not name it.
+// fileAt returns the index of a metadata file, or a negative number if the table's document does
+// not name it.
 func (w *walk) fileAt(location string) int {
 	at := slices.IndexFunc(w.files, func(file File) bool { return file.Location == location })
 	if at < 0 {
-		return -2 // also for the file after it
+		return -2 // still negative for the next file
 	}
 	return at
 }
@@ -288,7 +292,7 @@ func (w *walk) shown(ctx context.Context, events []Event) ([]Event, error) {
 	return w.viewer.show(ctx, events)
 }
 
-// older adds the metadata files from a location on, as far as the page has room.
+// older adds metadata files, beginning with file, until the page is full.
 func (w *walk) older(file string, limit int) {
 	at := w.fileAt(file)
 	if file == "" || at < 0 {

@@ -18,13 +18,13 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// table returns the question for the history of a table.
+// table returns a request for the history of a table.
 func table(name string) history.Asked {
 	return history.Asked{Kind: registry.ItemTable, Ident: testkit.Ident(name)}
 }
 
-// allOf returns the whole history of an object, read with pages of one, two and many changes, which
-// must be the same. complete is whether the last page said so.
+// allOf returns the whole history of an object. It reads the history in pages of one, two and many
+// changes, and the results must be equal. complete is the IsComplete of the last page.
 func allOf(t *testing.T, feed *history.Feed, caller moorage.Caller, asked history.Asked) (
 	object history.Object, versions []history.Event, complete bool) {
 	t.Helper()
@@ -71,8 +71,8 @@ func wantHistory(t *testing.T, f *catalogkit.Fixture, asked history.Asked, state
 	return object, versions
 }
 
-// TestHistoryOfATable follows a table through commits, renames, a drop, a return and its end. Its
-// id and its last name lead to all of it.
+// TestHistoryOfATable follows a table through commits, renames, a drop, an undrop and its end. The
+// whole history is found by ID and by the last name.
 func TestHistoryOfATable(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
@@ -114,12 +114,12 @@ func TestHistoryOfATable(t *testing.T) {
 		must(err)
 		whole = append([]string{"register-table ns.back"}, whole...)
 		wantHistory(t, f, table("back"), history.ObjectLive, true, whole...)
-		f.Create("w") // another one of the former name
+		f.Create("w") // another table with the former name
 		wantHistory(t, f, table("w"), history.ObjectLive, true, "now create-table ns.w")
 
 		_, err = f.UnregisterTable(f.Ctx, testkit.Ident("back"))
 		must(err)
-		for i, text := range whole { // no file names the versions any more
+		for i, text := range whole { // no document names the versions any more
 			if first, rest, _ := strings.Cut(text, " "); strings.HasPrefix(first, "now") {
 				whole[i] = rest
 			}
@@ -138,8 +138,9 @@ func TestHistoryOfATable(t *testing.T) {
 	})
 }
 
-// TestHistoryOfAWindowsEnd: a dropped table that ended keeps its history under its last name, also
-// if a later one of the same name ended too: the later one comes first, and the id means the other.
+// TestHistoryOfAWindowsEnd: a dropped table that ended keeps its history under its last name. If a
+// later table of the same name ended too, the name refers to the later one, and the earlier one is
+// found by ID.
 func TestHistoryOfAWindowsEnd(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -169,8 +170,8 @@ func TestHistoryOfAWindowsEnd(t *testing.T) {
 	}
 }
 
-// TestHistoryOfANamespace: its properties and its drop, and nothing of a namespace that has the
-// name now.
+// TestHistoryOfANamespace: the history has the changes of properties and the drop, but nothing
+// about a new namespace of the same name.
 func TestHistoryOfANamespace(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -200,8 +201,8 @@ func TestHistoryOfANamespace(t *testing.T) {
 	}
 }
 
-// TestHistoryBeyondTheLog: where the changes of a table are deleted, the files of its metadata log
-// go on.
+// TestHistoryBeyondTheLog: where a table's changes were deleted, the history continues with the
+// files of its metadata log.
 func TestHistoryBeyondTheLog(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -243,7 +244,7 @@ func TestHistoryBeyondTheLog(t *testing.T) {
 	}
 }
 
-// TestHistoryOfAView: its versions are named by the files that its changes made.
+// TestHistoryOfAView: versions of a view are named after the files made by its changes.
 func TestHistoryOfAView(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -282,7 +283,7 @@ func (s *countedReads) List(ctx context.Context, table registry.Table, prefix, a
 	return s.Store.List(ctx, table, prefix, after, limit)
 }
 
-// TestReadsOfAHistory: a page takes one read for each change, and a fixed number more.
+// TestReadsOfAHistory: a page takes one read for each change, and a fixed number of further reads.
 func TestReadsOfAHistory(t *testing.T) {
 	t.Parallel()
 	const commits, more = 120, 4

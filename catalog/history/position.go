@@ -10,19 +10,19 @@ import (
 
 // The words that a request can use in place of a position.
 const (
-	First = "first" // before the first change that is kept
+	First = "first" // before the first retained change
 	End   = "end"   // after the last change
 )
 
-// storeDigits is how many digits of the id of a store a position begins with.
+// A position begins with the first storeDigits digits of the store's ID.
 const storeDigits = 8
 
-// format returns the text of a position in the store with an id.
+// format returns the text of a position in a store.
 func format(store registry.ID, position registry.Position) string {
 	return store.String()[:storeDigits] + "." + strconv.FormatUint(uint64(position), 10)
 }
 
-// parse reads the text of format. isOurs is false for a position of another store.
+// parse is the inverse of format. isOurs is false for a position of another store.
 func parse(store registry.ID, text string) (position registry.Position, isOurs bool, err error) {
 	of, digits, _ := strings.Cut(text, ".")
 	number, broken := strconv.ParseUint(digits, 10, 63)

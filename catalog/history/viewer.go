@@ -14,26 +14,26 @@ import (
 	"moorage/registry"
 )
 
-// namespacesMax bounds how many namespaces one page reads to decide what the caller may see.
+// namespacesMax is the maximum number of namespaces that are read to decide what one page may show.
 const namespacesMax = 64
 
 // viewer decides which events a caller sees, by one version of the access policy. It belongs to one
 // page.
 type viewer struct {
 	*Feed
-	who   *access.Who // nil: the caller sees everything
+	who   *access.Who // nil if the caller sees everything
 	scope Filter
-	// whole is whether the caller has describe on the scope. Events before since may be of another
-	// object that had the name of the scope. since is zero if the scope is the server.
+	// whole is true if the caller has describe on the scope. Events before since may belong to an
+	// earlier object with the name of the scope. since is zero if the scope is the server.
 	whole bool
 	since time.Time
 
-	paths map[string]*directory.Path // by warehouse and namespace, as far as they exist
-	// pointers has nil for a pointer that is gone or cannot be read.
+	paths map[string]*directory.Path // the existing part of each path, by warehouse and namespace
+	// A pointer that is gone or cannot be read has a nil value in pointers.
 	pointers map[registry.ID]*registry.Pointer
 }
 
-// viewer returns the viewer of a caller, who asks for the events of a scope.
+// viewer returns the viewer for a caller and the scope of the request.
 func (f *Feed) viewer(ctx context.Context, caller moorage.Caller, scope Filter) (*viewer, error) {
 	v := &viewer{
 		Feed: f, scope: scope, paths: make(map[string]*directory.Path),
@@ -56,42 +56,42 @@ func (f *Feed) viewer(ctx context.Context, caller moorage.Caller, scope Filter) 
 // readScope decides whether the caller has describe on the scope.
 func (v *viewer) readScope(ctx context.Context) error {
 	scope := v.scope
-	if v.may(nil, describes()) {
+	if v.allows(nil, describes()) {
 		v.whole = true
 		return nil
 	}
-	if scope.Warehouse == "" || scope.Name != "" { // an object is judged by its events: its name may be another's now
+	if scope.Warehouse == "" || scope.Name != "" { // another object may have the name now
 		return nil
 	}
 	path, err := v.path(ctx, scope.Warehouse, scope.Namespace)
 	if err != nil || path == nil || path.Depth() < len(scope.Namespace) {
 		return err
 	}
-	v.whole, v.since = v.may(path.Above(), describes()), path.Since().Add(timeSlack)
+	v.whole, v.since = v.allows(path.Above(), describes()), path.Since().Add(timeSlack)
 	return nil
 }
 
-// describes returns the privilege that a caller needs on what an event names. It is the privilege
-// to load a table.
+// describes returns the privilege that a caller needs on the objects named in an event: the
+// privilege to load a table.
 func describes() access.Privileges { return gate.LoadTable.Needs(gate.OfObject, gate.Always) }
 
-// audits returns the privilege that events of principals and roles need.
+// audits returns the privilege that a caller needs for events of principals and roles.
 func audits() access.Privileges { return gate.LoadDecisions.Needs(gate.OfServer, gate.Always) }
 
-func (v *viewer) may(path []access.Object, asked access.Privileges) bool {
+func (v *viewer) allows(path []access.Object, asked access.Privileges) bool {
 	return v.who.Decide(path, asked).Outcome == access.Allow
 }
 
-// inScope reports whether the caller sees an event because it names only objects in a scope on
-// which the caller has describe. Events of grants need more than that. The time of an event and the
-// time since when the scope exists may be by the clocks of two nodes.
+// inScope reports whether an event is visible because all objects named in it are in the scope, and
+// the caller has describe on the scope. Events of grants need more than that. The time of the event
+// and v.since may come from the clocks of two nodes, so it allows for a difference.
 func (v *viewer) inScope(e Event) bool {
 	return v.whole && e.Kind != registry.ItemGrants && !e.Time.Before(v.since) && v.scope.has(e.Ident) &&
 		(e.Previous == nil || v.scope.has(*e.Previous))
 }
 
-// prepare reads the pointers of the events that must be judged one by one. A pointer that cannot be
-// read counts as gone.
+// prepare reads the pointers for the events that must be judged one by one. An unreadable pointer
+// is treated as gone.
 func (v *viewer) prepare(ctx context.Context, selected [][]Event) error {
 	if v.who == nil {
 		return nil
@@ -119,7 +119,8 @@ func (v *viewer) prepare(ctx context.Context, selected [][]Event) error {
 	return err
 }
 
-// isFull reports whether showing the events would read more namespaces than one page may.
+// isFull reports whether showing the events would exceed the number of namespaces that one page may
+// read.
 func (v *viewer) isFull(events []Event) bool {
 	if v.who == nil {
 		return false
@@ -135,7 +136,7 @@ func (v *viewer) isFull(events []Event) bool {
 	return len(more) > 0 && len(v.paths)+len(more) > namespacesMax
 }
 
-// namesOf returns the names that an event has.
+// namesOf returns the names in an event.
 func namesOf(e Event) []moorage.Identifier {
 	names := []moorage.Identifier{e.Ident}
 	if e.Previous != nil {
@@ -160,13 +161,13 @@ func (v *viewer) show(ctx context.Context, events []Event) (shown []Event, err e
 	return shown, nil
 }
 
-// sees reports whether the caller sees an event.
+// sees reports whether an event is visible to the caller.
 func (v *viewer) sees(ctx context.Context, e Event) (bool, error) {
 	switch e.Kind {
 	case "": // the record cannot be read
-		return v.may(nil, describes()), nil
+		return v.allows(nil, describes()), nil
 	case registry.ItemPrincipal, registry.ItemRole:
-		return v.may(nil, audits()), nil
+		return v.allows(nil, audits()), nil
 	case registry.ItemGrants:
 		path, err := v.pathOf(ctx, e)
 		return err == nil && v.who.DecideGrant(path, 0).Outcome == access.Allow, err
@@ -175,21 +176,21 @@ func (v *viewer) sees(ctx context.Context, e Event) (bool, error) {
 		return true, nil
 	}
 	path, err := v.pathOf(ctx, e)
-	if err != nil || !v.may(path, describes()) {
+	if err != nil || !v.allows(path, describes()) {
 		return false, err
 	}
 	for _, ident := range namesOf(e) {
 		above, err := v.above(ctx, e, ident)
-		if err != nil || !v.may(above, describes()) {
+		if err != nil || !v.allows(above, describes()) {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// pathOf returns the object of an event as it is now, with the containers that it is in. If the
-// object is gone, it returns the nearest container that is left. If a container cannot be read,
-// only the warehouse counts.
+// pathOf returns the object of an event in its present state, with its containers. If the object is
+// gone, pathOf returns the path of the nearest container that still exists. If a container cannot
+// be read, only the warehouse counts.
 func (v *viewer) pathOf(ctx context.Context, e Event) ([]access.Object, error) {
 	pointer := v.pointers[e.ObjectID]
 	if pointer == nil || e.Ident.Name == "" {
@@ -207,9 +208,9 @@ func (v *viewer) pathOf(ctx context.Context, e Event) ([]access.Object, error) {
 	return append([]access.Object{directory.ObjectOf(*pointer)}, above...), err
 }
 
-// above returns the container of a name that an event has, or the nearest one above it that is
-// left. A container that may be younger than the event does not count, because another one had its
-// name before. An object that is in the container now is the proof that it is the right one.
+// above returns the container of a name in an event, or the nearest parent that still exists. A
+// container that may be younger than the event does not count, because an earlier container may
+// have had the same name. It does count if the object of the event is in it now.
 func (v *viewer) above(ctx context.Context, e Event, ident moorage.Identifier) ([]access.Object, error) {
 	if ident.Warehouse == "" {
 		return nil, nil
@@ -224,14 +225,14 @@ func (v *viewer) above(ctx context.Context, e Event, ident moorage.Identifier) (
 	return path.AboveAt(e.Time.Add(-timeSlack)), nil
 }
 
-// isIn reports whether the table or view of an event is in the namespace with an id now.
+// isIn reports whether the table or view of an event is now in the given namespace.
 func (v *viewer) isIn(e Event, namespace registry.ID) bool {
 	pointer := v.pointers[e.ObjectID]
 	return pointer != nil && pointer.NamespaceID == namespace
 }
 
-// path returns the path to a namespace as far as it exists, nil if there is no such warehouse. What
-// cannot be read counts as gone.
+// path returns the existing part of the path to a namespace, or nil if there is no such warehouse.
+// Unreadable objects are treated as gone.
 func (v *viewer) path(ctx context.Context, warehouse string, namespace moorage.Namespace) (*directory.Path, error) {
 	key := pathKey(warehouse, namespace)
 	if path, known := v.paths[key]; known {

@@ -20,14 +20,14 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// TestHiddenNamesStayHidden: no answer to a caller has the name of a namespace, or of a table in
-// it, that the caller must not see, whatever happens to them. What the caller may see is all there.
+// TestHiddenNamesStayHidden: no answer contains the name of a hidden namespace, or of a table in
+// it, whatever happens to them. Everything that the caller may see is there.
 func TestHiddenNamesStayHidden(t *testing.T) {
 	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
 		clock := testkit.NewClock()
 		s := catalogkit.NewSecured(t, store, alone, func(c *catalog.Config) { c.Now = clock.Now })
 		s.Populate()
-		clock.Advance(2 * time.Minute) // as long as the clocks of nodes may differ, names may be another's
+		clock.Advance(2 * time.Minute) // more than clocks of nodes may differ
 		ctx, ann := t.Context(), s.Named(catalogkit.AnnName)
 		must := func(err error) {
 			t.Helper()
@@ -99,8 +99,8 @@ func TestHiddenNamesStayHidden(t *testing.T) {
 	})
 }
 
-// policed returns a catalog in which access is on, its clock, and the operations and names of the
-// events that a caller sees.
+// policed returns a catalog with access control enabled, and its clock. seen returns the operations
+// and names of the events that are visible to a caller.
 func policed(t *testing.T) (s *catalogkit.Secured, clock *testkit.Clock, seen func(string, history.Filter) []string) {
 	t.Helper()
 	clock = testkit.NewClock()
@@ -116,8 +116,9 @@ func policed(t *testing.T) (s *catalogkit.Secured, clock *testkit.Clock, seen fu
 	}
 }
 
-// TestSameNameAgain: a caller with describe on a namespace does not see the events of another one
-// that had the name before, also if the clock of the node that made the new namespace is behind.
+// TestSameNameAgain: a caller with describe on a namespace does not see the events of an earlier
+// namespace of the same name. This holds even if the clock of the node that created the new
+// namespace is slow.
 func TestSameNameAgain(t *testing.T) {
 	t.Parallel()
 	s, clock, seen := policed(t)
@@ -167,8 +168,8 @@ func TestSameNameAgain(t *testing.T) {
 	}
 }
 
-// TestUnreadableRecords: a pointer or a container that cannot be read counts as gone. So the events
-// of others stay visible, and the feed does not fail.
+// TestUnreadableRecords: an unreadable pointer or container is treated as gone. So the events of
+// other objects stay visible, and the feed does not fail.
 func TestUnreadableRecords(t *testing.T) {
 	t.Parallel()
 	s, clock, seen := policed(t)
@@ -219,8 +220,8 @@ func TestUnreadableRecords(t *testing.T) {
 	wantSeen(catalogkit.BobName)
 }
 
-// TestGrantsOfTables: the caller that manages a table sees the events of its grants, and no other
-// caller that only has describe on what is above it does.
+// TestGrantsOfTables: a caller that manages a table sees the events of its grants. A caller that
+// only has describe on a container above it does not.
 func TestGrantsOfTables(t *testing.T) {
 	t.Parallel()
 	s, clock, seen := policed(t)
@@ -238,9 +239,9 @@ func TestGrantsOfTables(t *testing.T) {
 	}
 }
 
-// TestHistoryHidesNames: the history of a table that came out of a hidden namespace has no change
-// and no name of its time there. A caller that must not see an object is answered as if there was
-// none, whether it is live, dropped or ended.
+// TestHistoryHidesNames: if a table was moved out of a hidden namespace, its history has no change
+// and no name from its time there. A request for a hidden object is answered as if the object did
+// not exist, whether it is live, dropped or ended.
 func TestHistoryHidesNames(t *testing.T) {
 	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
 		clock := testkit.NewClock()
@@ -281,7 +282,7 @@ func TestHistoryHidesNames(t *testing.T) {
 			t.Errorf("ann is shown %q, complete: %t", wordsOf(versions), complete)
 		}
 
-		// etl may see the warehouse only, and the table "u" of ns.
+		// etl may see only the warehouse and the table "u" in ns.
 		s.Grant(catalogkit.OnTable("u"), catalogkit.EtlName, access.Describe)
 		etl := moorage.Caller{Name: catalogkit.EtlName}
 		_, missing := feed.Of(ctx, etl, table("nothing"))

@@ -22,8 +22,8 @@ type place struct {
 	location string
 }
 
-// kept is the parsed content of one file that was read or will be written. One member is set.
-// Engines write a file once, under a name never used before.
+// kept is the parsed content of one file that was read or will be written. Exactly one field is
+// set. The content never changes, because engines write a file once, under a new name.
 type kept struct {
 	list     *manifests.List
 	contents *contents
@@ -35,8 +35,8 @@ type kept struct {
 type cache struct {
 	mu sync.Mutex
 	// mu guards the fields below, and which lists are held. No lock is taken under it.
-	byPlace map[place]*list.Element // of recent
-	recent  *list.List              // of *cached; the last used one is in front
+	byPlace map[place]*list.Element // elements of recent
+	recent  *list.List              // of *cached; the most recently used is at the front
 	bytes   int
 }
 
@@ -59,9 +59,9 @@ func (c *cache) get(p place) kept {
 	return at.Value.(*cached).kept
 }
 
-// put caches the file at p. It does nothing if the file is cached already, because its content
-// never changes. It also does nothing for a file that alone takes more than keptBytes, because that
-// would evict the files of all tables.
+// put caches the file at p. It does nothing if the file is already cached, because its content
+// never changes. It also does nothing for a file that alone takes more than keptBytes, because
+// caching it would evict all other files.
 func (c *cache) put(p place, k kept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,8 +86,8 @@ func (c *cache) put(p place, k kept) {
 	}
 }
 
-// dropLastLocked drops the file that was not used for the longest time. mu must be held, and the
-// cache must have a file.
+// dropLastLocked drops the least recently used file. mu must be held, and the cache must have a
+// file.
 func (c *cache) dropLastLocked() {
 	last := c.recent.Remove(c.recent.Back()).(*cached)
 	delete(c.byPlace, last.place)

@@ -13,7 +13,7 @@ import (
 	"moorage/registry"
 )
 
-// The cache keeps the files that were used last, within its bound.
+// The cache keeps the most recently used files, within its bound.
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	c := newCache()
@@ -42,7 +42,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// A file that takes more than the whole bound is not kept, and evicts nothing.
+// A file that takes more than the whole bound is not cached, and evicts nothing.
 func TestCacheKeepsNoFileLargerThanItself(t *testing.T) {
 	t.Parallel()
 	c := newCache()
@@ -63,7 +63,7 @@ func TestCacheKeepsNoFileLargerThanItself(t *testing.T) {
 	}
 }
 
-// What lists share counts once.
+// Entries shared by lists count once.
 func TestCacheCountsSharedEntriesOnce(t *testing.T) {
 	t.Parallel()
 	c := newCache()
@@ -88,8 +88,8 @@ func TestCacheCountsSharedEntriesOnce(t *testing.T) {
 	}
 }
 
-// The heap holds for the cache what the cache counts, to a quarter. It is not parallel, because it
-// measures the heap.
+// The cache's own count of its memory is within a quarter of its share of the heap. The test is not
+// parallel, because it measures the heap.
 func TestCacheCountsItsHeap(t *testing.T) {
 	const tolerance = 0.25
 	for _, manifestsEach := range []int{10, 1500} {
@@ -109,12 +109,12 @@ func TestCacheCountsItsHeap(t *testing.T) {
 func heapBytes() uint64 {
 	var stats runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first may leave what a pool holds
+	runtime.GC() // the first run may leave the contents of pools
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
 
-// listOf returns a manifest list with that many manifests. Their names begin with prefix.
+// listOf returns a manifest list with count manifests. Their names begin with prefix.
 func listOf(t *testing.T, count int, prefix string) *manifests.List {
 	t.Helper()
 	var files []iceberg.ManifestFile

@@ -5,10 +5,10 @@ import (
 	"moorage/metadata"
 )
 
-// Header is the header with which a request consents to a rebase of its append, or refuses it.
+// Header is the HTTP header in which a request consents to a rebase of its append, or refuses it.
 const Header = "X-Moorage-Append-Rebase"
 
-// Choice is what a request wants for an append whose branch has moved.
+// Choice is a request's choice for an append whose branch has moved.
 type Choice int8
 
 // The choices.
@@ -18,7 +18,7 @@ const (
 	Off                 // refuse the append
 )
 
-// ParseChoice reads "on" or "off". Anything else is KindBadRequest.
+// ParseChoice parses "on" or "off". For any other text, the error is KindBadRequest.
 func ParseChoice(name, text string) (Choice, error) {
 	switch text {
 	case metadata.AppendRebaseOn:
@@ -30,9 +30,9 @@ func ParseChoice(name, text string) (Choice, error) {
 		"Invalid %s: %s is neither on nor off", name, moorage.Cut(text, moorage.ShownBytesMax))
 }
 
-// consents reports whether a table, by its property, and a request together permit a rebase. An
-// unknown value of the property counts as off. No request can set such a value, but a registered
-// table can have one.
+// consents reports whether a table, according to its property, and a request together permit a
+// rebase. An unknown value of the property counts as off. No request can set such a value, but a
+// registered table can have one.
 func consents(property string, request Choice) bool {
 	switch property {
 	case metadata.AppendRebaseOnAll:

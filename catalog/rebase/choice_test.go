@@ -11,7 +11,8 @@ import (
 	"moorage/manifests"
 )
 
-// TestChoiceIsOnOrOff wants a request to say "on" or "off", and a short error for anything else.
+// TestChoiceIsOnOrOff checks that only "on" and "off" are accepted, and that the error for other
+// texts is short.
 func TestChoiceIsOnOrOff(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Choice{"on": On, "off": Off} {
@@ -27,8 +28,8 @@ func TestChoiceIsOnOrOff(t *testing.T) {
 	}
 }
 
-// TestContentsMeet compares the paths of two manifests, in either order. A file of any status
-// counts: an append may not bring a file that another manifest names.
+// TestContentsMeet compares the paths of two manifests, in either order. Files of every status
+// count: an append must not add a file that is named in another manifest.
 func TestContentsMeet(t *testing.T) {
 	t.Parallel()
 	of := func(status manifests.Status, first, count int) *contents {

@@ -11,7 +11,7 @@ import (
 
 const (
 	// unpackedTimes is the assumed ratio of a file's unpacked length to its length. If the assumed
-	// length was too short, it grows by the same factor.
+	// length is too short, it is multiplied by the same factor.
 	unpackedTimes = 32
 	// unpackedMin is the smallest assumed length of an unpacked file.
 	unpackedMin = 16 << 10
@@ -30,13 +30,13 @@ type files struct {
 	made   map[string]*manifests.List // not yet written, by location; the cache may drop them
 	found  *directory.Found
 	room   *documents.Share
-	waits  bool // whether take waits for room
+	waits  bool // if true, take waits for room; otherwise it fails at once
 	docs   *documents.Documents
 }
 
-// list returns the manifest list at location. It shares entries with the list like, which may be
-// nil.
-func (f *files) list(ctx context.Context, location string, like *manifests.List) (list *manifests.List, err error) {
+// list returns the manifest list at location. It shares equal entries with other, another list,
+// which may be nil.
+func (f *files) list(ctx context.Context, location string, other *manifests.List) (list *manifests.List, err error) {
 	if made := f.made[location]; made != nil {
 		return made, nil
 	}
@@ -44,7 +44,7 @@ func (f *files) list(ctx context.Context, location string, like *manifests.List)
 		return known.list, nil
 	}
 	err = f.read(ctx, location, func(raw []byte, bytesMax int) (err error) {
-		list, err = f.reader.List(raw, like, bytesMax)
+		list, err = f.reader.List(raw, other, bytesMax)
 		return err
 	})
 	if err == nil {
@@ -57,7 +57,7 @@ func (f *files) list(ctx context.Context, location string, like *manifests.List)
 // place returns the key of the file at location in the cache.
 func (f *files) place(location string) place { return place{f.found.Pointer.ID, location} }
 
-// manifest returns the contents of the manifest of e.
+// manifest returns the contents of the manifest listed in e.
 func (f *files) manifest(ctx context.Context, e *manifests.Entry) (*contents, error) {
 	if known := f.cache.get(f.place(e.Path)).contents; known != nil {
 		if known.length != e.Length || known.snapshot != e.SnapshotID {
@@ -76,9 +76,9 @@ func (f *files) manifest(ctx context.Context, e *manifests.Entry) (*contents, er
 	return c, err
 }
 
-// read reads the file at location, and parses it within room for its assumed length. If the file is
-// longer, read takes more room, up to the maximum length of a file, and parses again. At the end it
-// gives all room back.
+// read reads the file at location, and parses it with room reserved for its assumed length. If the
+// file is longer, read takes more room, up to the maximum length of a file, and parses it again. At
+// the end it gives back all room.
 func (f *files) read(ctx context.Context, location string, parse func(raw []byte, bytesMax int) error) error {
 	if !documents.WithinClaims(f.found.Pointer.Claims, location) {
 		return errOutside
@@ -104,7 +104,7 @@ func (f *files) read(ctx context.Context, location string, parse func(raw []byte
 	}
 }
 
-// take takes bytes from room.
+// take reserves a number of bytes in room.
 func (f *files) take(ctx context.Context, room *documents.Share, bytes int64) error {
 	switch {
 	case f.waits:

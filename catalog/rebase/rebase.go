@@ -26,9 +26,9 @@ type Rebaser struct {
 }
 
 const (
-	// warehousesMax bounds how many warehouses are cached.
+	// warehousesMax is the maximum number of cached warehouses.
 	warehousesMax = 10_000
-	// warehouseKeptFor is how long a change of the warehouse property may go unnoticed.
+	// warehouseKeptFor is how long a node may use a cached value of the warehouse property.
 	warehouseKeptFor = 5 * time.Second
 )
 
@@ -54,7 +54,7 @@ func New(names *directory.Directory, docs *documents.Documents, config Config) *
 	}
 }
 
-// Table is a table as of one read.
+// Table is a table as found by one read.
 type Table struct {
 	Found    *directory.Found
 	Document *metadata.Document
@@ -73,7 +73,7 @@ func (r *Rebaser) IsWanted(ctx context.Context, t Table, request Choice) bool {
 
 // warehouseRefuses reports whether the warehouse of a table has the property of this package, whose
 // only value is off. The answer is cached for warehouseKeptFor, because many late appends need it
-// at once.
+// at the same time.
 func (r *Rebaser) warehouseRefuses(ctx context.Context, table *directory.Found) (bool, error) {
 	now := r.config.Now()
 	if known, ok := r.warehouses.GetIfPresent(table.Warehouse); ok && now.Sub(known.read).Abs() < warehouseKeptFor {
@@ -88,9 +88,9 @@ func (r *Rebaser) warehouseRefuses(ctx context.Context, table *directory.Found) 
 	return refuses, nil
 }
 
-// Prepare reads into the cache the files that are needed to move the append a. That happens before
-// the turn of the commit begins. Prepare reports whether the append could be put on top of the head
-// of its branch in t. late means that the append does not apply to that head unchanged.
+// Prepare reads the files that are needed to move the append a into the cache, before the turn of
+// the commit begins. It reports whether the append could be put on top of the head of its branch in
+// t. late is true if the append does not apply to that head unchanged.
 func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a metadata.Append, late bool) bool {
 	o, misfit := t.Document.Chain(env).Onto(a)
 	if misfit == metadata.Fits {
@@ -102,7 +102,7 @@ func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a meta
 	return misfit == metadata.Fits
 }
 
-// prepare reads the files that are needed to move the append a to the head in o. It returns the
+// prepare reads the files that are needed to move the append a onto the head in o. It returns the
 // reason why the append does not fit there, or metadata.Fits.
 func (r *Rebaser) prepare(ctx context.Context, t Table, a metadata.Append, o metadata.Onto) metadata.Misfit {
 	room := r.documents.Room().Enter(t.Found.Pointer.Warehouse)
@@ -121,11 +121,11 @@ type Moves struct {
 	chain   *metadata.Chain
 	files   *files
 	lists   []storage.File
-	bytes   int // the length of the lists
+	bytes   int // the total length of the lists
 }
 
-// Begin begins the moves of one version of t, which chain builds. Files that are read take their
-// memory from room.
+// Begin begins the moves of one version of t, which is built by chain. The memory for files that
+// are read is taken from room.
 func (r *Rebaser) Begin(t Table, chain *metadata.Chain, room *documents.Share) *Moves {
 	return &Moves{
 		rebaser: r, table: t, chain: chain,
@@ -143,8 +143,8 @@ func (m *Moves) Lists() []storage.File { return m.lists }
 // listsBytesMax bounds the lists of one version.
 const listsBytesMax = 64 << 20
 
-// Add puts the append a on top of the head of its branch in the chain, and reports whether it did.
-// If it did not, the chain is unchanged.
+// Add tries to put the append a on top of the head of its branch in the chain, and reports whether
+// it succeeded. If not, the chain is unchanged.
 func (m *Moves) Add(ctx context.Context, a metadata.Append) bool {
 	misfit := m.add(ctx, a)
 	if misfit != metadata.Fits {
@@ -208,9 +208,9 @@ func look(ctx context.Context, f *files, a metadata.Append, o metadata.Onto) (
 	return sent, head, m, lookInside(ctx, f, m, o)
 }
 
-// lookInside reads the manifests that the append adds and the manifests that its client did not
-// see. No file may be in both: the same client may have added the file in an earlier attempt that
-// it considered failed.
+// lookInside reads the manifests that the append adds, and the manifests that its client did not
+// see. No file may be in both: the client may already have added the file in an earlier attempt
+// that it took for failed.
 func lookInside(ctx context.Context, f *files, m merge, o metadata.Onto) metadata.Misfit {
 	own := make([]*contents, len(m.own))
 	for i, e := range m.own {
@@ -238,7 +238,7 @@ func lookInside(ctx context.Context, f *files, m merge, o metadata.Onto) metadat
 }
 
 // newList returns the manifest list of the append a, moved on top of the head in o. It returns the
-// list parsed and encoded.
+// list in parsed and in encoded form.
 func newList(sent, head *manifests.List, m merge, a metadata.Append, o metadata.Onto) (*manifests.List, []byte, error) {
 	number := func(n int64) manifests.Number { return manifests.Number{Value: n, Valid: true} }
 	header := manifests.Header{

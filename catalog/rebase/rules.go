@@ -9,14 +9,14 @@ import (
 )
 
 // The reasons of this package for not moving an append. Package metadata defines further reasons.
-// All of them are values of a metric's label.
+// All of them are label values of a metric.
 const (
 	misfitUnread   metadata.Misfit = "unread"   // a file is missing, damaged, too long, or not within the claims
 	misfitReplaced metadata.Misfit = "replaced" // a manifest that the append merged is no longer in the head
-	// The append's manifests lack files of the manifests that they replace
+	// The append's manifests lack files of the manifests that they replace.
 	misfitLost      metadata.Misfit = "lost"
 	misfitManifest  metadata.Misfit = "manifest"  // one of its manifests does more than add files
-	misfitNumbers   metadata.Misfit = "numbers"   // files of the append have numbers that are not allowed
+	misfitNumbers   metadata.Misfit = "numbers"   // files of the append have sequence numbers that are not allowed
 	misfitTwice     metadata.Misfit = "twice"     // the head already has one of the append's files or manifests
 	misfitRowIDs    metadata.Misfit = "row-ids"   // rows without ids, or ids beyond the requested ones
 	misfitDifferent metadata.Misfit = "different" // the lists have fields that cannot be carried over
@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	// manifestsMax is how many manifests an append may add.
+	// manifestsMax is the maximum number of manifests that an append may add.
 	manifestsMax = 64
 	// foreignMax bounds the manifests that were added after the client read the table, because all
 	// of them are read.
@@ -106,7 +106,7 @@ func (m merge) sums(replaced []*manifests.Entry) metadata.Misfit {
 	return metadata.Fits
 }
 
-// ownFit checks the manifest list's entries for the manifests that the append adds.
+// ownFit checks the entries in the manifest list for the manifests that the append adds.
 func (m merge) ownFit(a metadata.Append, o metadata.Onto, head *manifests.List) metadata.Misfit {
 	for _, e := range m.own {
 		_, there := head.Match(e)
@@ -148,8 +148,8 @@ func (m merge) rowsFit(a metadata.Append, o metadata.Onto, head *manifests.List)
 type contents struct {
 	length, snapshot    int64 // of the manifest, from its list
 	counts              manifests.Counts
-	paths               []uint64 // hashes, of files of every status, sorted
-	others              bool     // the manifest has files that are not data files, or deletes files
+	paths               []uint64 // sorted hashes of the paths of files, whatever their status
+	others              bool     // the manifest has files that are not data files, or files with status deleted
 	numbered            bool     // an added file has its own numbers, or another snapshot
 	unnumbered, noRowID bool     // an existing file has no numbers, or no row id
 }
@@ -204,8 +204,8 @@ func (c *contents) fits(e *manifests.Entry, formatVersion int) metadata.Misfit {
 	return metadata.Fits
 }
 
-// meets reports whether both manifests name a file with the same path. Paths with equal hashes
-// count as equal. A hash collision only makes the server refuse an append unnecessarily.
+// meets reports whether any path occurs in both manifests. Paths with equal hashes count as equal.
+// A hash collision only makes the server refuse an append unnecessarily.
 func (c *contents) meets(other *contents) bool {
 	few, many := c.paths, other.paths
 	if len(few) > len(many) {

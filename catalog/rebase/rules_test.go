@@ -12,7 +12,8 @@ const ownSnapshot = 7
 
 func valid(n int64) manifests.Number { return manifests.Number{Value: n, Valid: true} }
 
-// A manifest of an append has new files without numbers, and old ones with theirs.
+// A manifest of an append has new files without sequence numbers, and existing files with their
+// own.
 func TestContentsFit(t *testing.T) {
 	t.Parallel()
 	added := manifests.File{Status: manifests.Added, Path: "a", Rows: 10, SnapshotID: valid(ownSnapshot)}
@@ -24,7 +25,7 @@ func TestContentsFit(t *testing.T) {
 	tests := []struct {
 		name    string
 		spoil   func(added, existing *manifests.File)
-		version int // of the format; 0: 3
+		version int // format version; 0 means 3
 		want    metadata.Misfit
 	}{
 		{"as it should be", func(_, _ *manifests.File) {}, 0, metadata.Fits},

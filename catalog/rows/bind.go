@@ -9,23 +9,23 @@ import (
 	"moorage/metadata/schema"
 )
 
-// binder connects the fields of a schema with the columns of one data file.
+// binder matches the fields of a schema with the columns of one data file.
 type binder struct {
 	alive    func() error // returns an error if binding should end
 	file     dataFile
 	opened   *parquet.File
-	ids      map[*parquet.Node]int          // of the nodes that have an id
-	groups   map[*parquet.Node]childrenByID // of the groups that were looked at
-	identity map[int]bool                   // columns whose values can be in the partition only
-	leaves   int                            // columns of the file that are read
+	ids      map[*parquet.Node]int          // the IDs of the nodes that have one
+	groups   map[*parquet.Node]childrenByID // for the groups that were looked up
+	identity map[int]bool                   // columns whose values can be stored in the partition only
+	leaves   int                            // the number of columns to read
 }
 
-// childrenByID are the children of a group by their ids.
+// childrenByID maps IDs to the children of a group.
 type childrenByID struct {
 	nodes map[int]*parquet.Node
-	// twice are the ids that several children have.
+	// twice holds the IDs shared by several children.
 	twice map[int]bool
-	// hasAll reports whether each child has an id.
+	// hasAll is true if every child has an ID.
 	hasAll bool
 }
 
@@ -68,7 +68,7 @@ func (s *scan) bind(ctx context.Context, opened *parquet.File, file dataFile) (*
 	return row, nil
 }
 
-// collectIDs takes over the ids in the file.
+// collectIDs collects the field IDs found in the file.
 func (b *binder) collectIDs(n *parquet.Node) {
 	if n.HasID {
 		b.ids[n] = n.ID
@@ -83,7 +83,7 @@ func (b *binder) refuse(f schema.Field, format string, arguments ...any) error {
 	return notShown("the column %.100q of the file %s %s", f.Name, b.file.Path, fmt.Sprintf(format, arguments...))
 }
 
-// field returns the reader of a field that is in the group.
+// field returns the reader of a field of the group.
 func (b *binder) field(f schema.Field, group *parquet.Node) (cell, error) {
 	if err := b.alive(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (b *binder) field(f schema.Field, group *parquet.Node) (cell, error) {
 	case children.twice[f.ID]:
 		return nil, b.refuse(f, "is there twice")
 	case found != nil:
-		return b.at(f, found)
+		return b.readerAt(f, found)
 	case !children.hasAll && b.opened.HasIDs:
 		return nil, b.refuse(f, "cannot be told from columns without field ids")
 	}
@@ -148,8 +148,8 @@ func (b *binder) missing(f schema.Field) (cell, error) {
 	return constantCell("null"), nil
 }
 
-// at returns the reader of a field whose values are at n.
-func (b *binder) at(f schema.Field, n *parquet.Node) (cell, error) {
+// readerAt returns the reader of a field whose values are at n.
+func (b *binder) readerAt(f schema.Field, n *parquet.Node) (cell, error) {
 	switch f.Type.Name {
 	case "struct":
 		return b.structAt(f, n)
@@ -188,7 +188,7 @@ func (b *binder) structAt(f schema.Field, n *parquet.Node) (cell, error) {
 	if len(s.columns) > 0 {
 		return s, nil
 	}
-	// Another column in the group has which structs are null.
+	// The levels of any other column in the group show which structs are null.
 	marker := firstColumn(n)
 	if marker == nil {
 		return nil, b.refuse(f, "is a group without columns")
@@ -258,10 +258,10 @@ func (b *binder) mapAt(f schema.Field, n *parquet.Node) (cell, error) {
 	return &mapCell{listCell{node: n, repeated: repeated, element: key, columns: columns}, value}, nil
 }
 
-// inside returns the reader of an element, a key or a value at n.
+// inside returns the reader of an element, key or value at n.
 func (b *binder) inside(f schema.Field, n *parquet.Node) (cell, error) {
 	if id, hasID := b.ids[n]; !hasID || id != f.ID {
 		return nil, b.refuse(f, "has the id %d in the table, and another or none in the file", f.ID)
 	}
-	return b.at(f, n)
+	return b.readerAt(f, n)
 }

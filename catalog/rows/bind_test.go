@@ -13,7 +13,7 @@ import (
 	"moorage/metadata/schema"
 )
 
-// booleans returns fields and nodes with the ids from first on.
+// booleans returns count fields and nodes, with consecutive IDs beginning at first.
 func booleans(first, count int) (fields []schema.Field, nodes []*parquet.Node) {
 	for id := first; id < first+count; id++ {
 		fields = append(fields, schema.Field{ID: id, Name: "f", Type: schema.Type{Name: "boolean", Text: "boolean"}})
@@ -22,14 +22,14 @@ func booleans(first, count int) (fields []schema.Field, nodes []*parquet.Node) {
 	return fields, nodes
 }
 
-// bindAll binds fields with the columns of a file.
+// bindAll binds fields to the columns of a file.
 func bindAll(ctx context.Context, fields []schema.Field, nodes []*parquet.Node) (*rowCell, error) {
 	s := &scan{table: Table{Scan: metadata.Scan{Identity: map[int][]int{0: nil}}}, fields: fields}
 	return s.bind(ctx, &parquet.File{Root: &parquet.Node{Children: nodes}, HasIDs: true}, dataFile{})
 }
 
-// The time of binding grows with the fields and with the columns, and not with their product. It
-// ends with its context.
+// The time of binding grows with the sum of fields and columns, not with their product. Binding
+// ends when its context ends.
 func TestBindManyColumns(t *testing.T) {
 	t.Parallel()
 	fields, _ := booleans(100_000, 50_000)
@@ -45,7 +45,7 @@ func TestBindManyColumns(t *testing.T) {
 	}
 }
 
-// A file whose columns are too many, or cannot be told apart, is refused.
+// A file is refused if it has too many columns, or columns that cannot be told apart.
 func TestBindRefusals(t *testing.T) {
 	t.Parallel()
 	fields, nodes := booleans(1, leavesMax)

@@ -11,17 +11,17 @@ import (
 	"moorage/catalog/rows/parquet"
 )
 
-// bitmap is a set of 64-bit numbers. It keeps the form in which the numbers are stored: a file of a
-// few bytes can have billions of them.
+// bitmap is a set of 64-bit numbers. It keeps the numbers in their stored form, because a file of a
+// few bytes can contain billions of them.
 //
 // Source: RoaringFormatSpec, "Extension for 64-bit Implementations".
 type bitmap struct {
 	containers []container // by key
 	count      uint64
-	held       int // bytes of memory that the containers take
+	held       int // bytes of memory taken for the containers
 }
 
-// container has the numbers that begin with the same 48 bits.
+// container holds the numbers with the same first 48 bits.
 type container struct {
 	key  uint64 // the 48 bits
 	kind containerKind
@@ -33,7 +33,7 @@ type containerKind uint8
 const (
 	arrayContainer containerKind = iota // sorted numbers of 16 bits
 	bitsContainer                       // 65,536 bits
-	runContainer                        // sorted pairs of a number and how many follow it
+	runContainer                        // sorted pairs of a first number and the count of those after it
 )
 
 const (
@@ -41,16 +41,17 @@ const (
 	cookieNoRuns  = 12346
 	arrayMax      = 4096
 	bitsBytes     = 8192
-	noOffsetsMax  = 4 // bitmaps with runs and fewer containers have no offsets
+	noOffsetsMax  = 4 // with runs, a bitmap of fewer containers has no offsets
 	containersMax = 1 << 16
-	// containerBytes is how much memory a container takes. In a file it can have 10 bytes.
+	// containerBytes is the memory of one container. In a file, a container can be as small as 10
+	// bytes.
 	containerBytes = 40
 )
 
 var errBitmap = errors.New("the bitmap is damaged")
 
-// readBitmap reads a bitmap, which must end with raw. The result shares memory with raw, and its
-// containers are taken from memory: the caller gives back what b holds.
+// readBitmap reads a bitmap, which must end where raw ends. The result shares memory with raw. Its
+// containers are taken from memory, and the caller must give back the bytes in held.
 func readBitmap(raw []byte, memory *parquet.Memory) (*bitmap, error) {
 	b := &bitmap{}
 	if err := b.read(raw, memory); err != nil {
@@ -87,8 +88,8 @@ func (b *bitmap) read(raw []byte, memory *parquet.Memory) error {
 	return nil
 }
 
-// readPart reads a bitmap of 32-bit numbers, whose keys begin with high. It returns the bytes
-// behind.
+// readPart reads a bitmap of 32-bit numbers. high is the upper half of their keys. It returns the
+// bytes after the bitmap.
 func (b *bitmap) readPart(high uint64, raw []byte, memory *parquet.Memory) ([]byte, error) {
 	at := 0
 	take := func(n int) []byte {
@@ -160,7 +161,8 @@ func (b *bitmap) readPart(high uint64, raw []byte, memory *parquet.Memory) ([]by
 // number returns the 16-bit number at index i.
 func (c container) number(i int) int { return int(binary.LittleEndian.Uint16(c.data[2*i:])) }
 
-// isSorted reports whether the numbers or runs of c ascend, so that a search finds them.
+// isSorted reports whether the numbers or runs of c are in ascending order, as binary search
+// requires.
 func (c container) isSorted() bool {
 	last := -1
 	switch c.kind {
@@ -182,7 +184,7 @@ func (c container) isSorted() bool {
 	return true
 }
 
-// size returns how many numbers c has.
+// size returns the number of elements of c.
 func (c container) size() (count int) {
 	switch c.kind {
 	case arrayContainer:
@@ -219,8 +221,8 @@ func (b *bitmap) has(n uint64) bool {
 	return i >= 0 && c.number(i) == low
 }
 
-// searchLast returns the last of n indexes for which holds is true, or -1. holds must be true for
-// all indexes before.
+// searchLast returns the last index below n for which holds returns true, or -1. holds must be true
+// for all smaller indexes.
 func searchLast(n int, holds func(i int) bool) int {
 	low, high := -1, n
 	for low+1 < high {

@@ -12,7 +12,7 @@ import (
 	"moorage/catalog/rows/parquet"
 )
 
-// A bitmap has the numbers that another implementation put into it, in each of its forms.
+// A bitmap written by another implementation is read correctly, in each of its forms.
 func TestBitmap(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
@@ -61,7 +61,7 @@ func TestBitmap(t *testing.T) {
 	}
 }
 
-// A bitmap of a few bytes with billions of numbers stays small.
+// A bitmap of a few bytes with billions of numbers takes little memory.
 func TestHugeBitmap(t *testing.T) {
 	t.Parallel()
 	oracle := roaring64.New()
@@ -77,8 +77,8 @@ func TestHugeBitmap(t *testing.T) {
 	}
 }
 
-// The containers of a bitmap are counted, and given back if it cannot be read. A container of 10
-// bytes in a file takes 40 in memory.
+// The memory of a bitmap's containers is counted, and given back if the bitmap cannot be read. A
+// container of 10 bytes in a file takes 40 in memory.
 func TestBitmapMemory(t *testing.T) {
 	t.Parallel()
 	oracle := roaring64.New()

@@ -12,14 +12,15 @@ import (
 var (
 	// errFull means that the answer would be too long.
 	errFull = errors.New("the answer is full")
-	// errValue means that a value in a file is not a value of its type.
+	// errValue means that a stored value is not valid for its type.
 	errValue = errors.New("not a value of its type")
 )
 
-// writer is the text of a row. If it is discarding, nothing is kept: the row is deleted.
+// writer collects the text of a row. While discarding, it keeps no text, because the row is
+// deleted.
 type writer struct {
 	text         []byte
-	left         int // bytes that text may have
+	left         int // how many bytes text may have
 	isDiscarding bool
 }
 
@@ -40,8 +41,8 @@ func (w *writer) check() error {
 	return nil
 }
 
-// cell reads one value of each row, or of each element of a list. It moves all its columns past the
-// entries of the value.
+// cell reads one value per row, or per element of a list. It moves all its columns past the entries
+// of the value.
 type cell interface {
 	read(w *writer) error
 	columnsOf() []*parquet.Column
@@ -53,7 +54,8 @@ type rowCell struct {
 	columns []*parquet.Column
 }
 
-// read reads a row. Each column must begin another row after it.
+// read reads a row. After the row, every column must be at the start of the next row or at its end;
+// otherwise the file is damaged.
 func (r *rowCell) read(w *writer) error {
 	if err := w.put("["); err != nil {
 		return err
@@ -78,7 +80,7 @@ func (r *rowCell) read(w *writer) error {
 	return w.put("]")
 }
 
-// misfit returns the error of a column whose levels do not fit to the other columns, or the schema.
+// misfit returns the error of a column whose levels do not fit the other columns or the schema.
 func misfit(c *parquet.Column) error {
 	return fmt.Errorf("the levels of column %s do not fit: %w", c.Node.Path(), parquet.ErrDamaged)
 }
@@ -92,7 +94,7 @@ func peek(c *parquet.Column) (repetition, definition int, err error) {
 	return repetition, definition, err
 }
 
-// constantCell is the text of a field that the file lacks.
+// constantCell supplies fixed text for a field that the file lacks.
 type constantCell string
 
 func (c constantCell) read(w *writer) error         { return w.put(string(c)) }
@@ -165,7 +167,7 @@ type structCell struct {
 	node    *parquet.Node
 	fields  []namedCell
 	columns []*parquet.Column
-	// marker is the only column if the file has none of the fields.
+	// If the file has none of the fields, marker is a column that is read only for its levels.
 	marker *parquet.Column
 }
 
@@ -201,7 +203,7 @@ func (s *structCell) read(w *writer) error {
 			return err
 		}
 	}
-	if s.marker != nil { // it may be in a list, which has several entries
+	if s.marker != nil { // it may be in a list, and then have several entries
 		for again := true; again; {
 			if _, err := s.marker.Next(); err != nil {
 				return err
@@ -219,7 +221,7 @@ func (s *structCell) read(w *writer) error {
 // listCell reads a list, as an array.
 type listCell struct {
 	node     *parquet.Node
-	repeated *parquet.Node // the group that has an element
+	repeated *parquet.Node // the repeated group, which contains an element
 	element  cell
 	columns  []*parquet.Column
 }
@@ -238,7 +240,7 @@ func (l *listCell) read(w *writer) error {
 	return err
 }
 
-// elements writes a list. It calls read for each element. there is false if the list is null.
+// elements writes a list. It calls read for each element. If the list is null, there is false.
 func (l *listCell) elements(w *writer, before, behind string, read func(isFirst bool) error) (there bool, err error) {
 	if l.node.Repetition == parquet.Optional {
 		there, err := isThere(l.columns, l.node.Definition)

@@ -19,8 +19,8 @@ const (
 	idDeletePosition = 2147483545
 )
 
-// readPositions calls add for each position that a position delete file has for the wanted data
-// files.
+// readPositions calls add for each deleted position of the wanted data files in a position delete
+// file.
 func (s *scan) readPositions(ctx context.Context, d deleteFile, wanted map[string]bool,
 	add func(path string, position int64) error) (err error) {
 	defer func() {
@@ -98,8 +98,8 @@ func nextValue(c *parquet.Column) (parquet.Value, error) {
 }
 
 // deletedRows returns which rows of a data file are deleted, by their positions in the file.
-// isDeleted must be called with ascending positions. held are the bytes of memory that it holds,
-// and that the caller gives back.
+// isDeleted must be called with ascending positions. held is the number of bytes of memory taken
+// for isDeleted. The caller must give them back.
 func (s *scan) deletedRows(ctx context.Context, file dataFile) (isDeleted func(position int64) bool, held int,
 	err error) {
 	if vector, ok := s.deleted.vectors[file.Path]; ok {
@@ -123,7 +123,7 @@ func (s *scan) deletedRows(ctx context.Context, file dataFile) (isDeleted func(p
 	return isDeleted, 0, nil
 }
 
-// vectorMagic begins a deletion vector.
+// vectorMagic is the magic number at the start of a deletion vector.
 var vectorMagic = []byte{0xd1, 0xd3, 0x39, 0x64}
 
 // readVector reads a deletion vector:

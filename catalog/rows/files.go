@@ -14,8 +14,7 @@ import (
 	"moorage/storage"
 )
 
-// budgetError is the error of a call that would exceed a budget. Its text is the budget that was
-// spent.
+// budgetError is the error of a call that would exceed a budget. Its text describes that budget.
 type budgetError string
 
 func (e budgetError) Error() string { return string(e) }
@@ -29,8 +28,8 @@ var (
 type files struct {
 	store    storage.Store
 	within   func(file string) bool
-	left     atomic.Int64 // bytes that may still be read
-	requests atomic.Int64 // that may still be sent
+	left     atomic.Int64 // how many bytes may still be read
+	requests atomic.Int64 // how many requests may still be sent
 }
 
 func newFiles(table Table) *files {
@@ -40,7 +39,7 @@ func newFiles(table Table) *files {
 	return f
 }
 
-// take checks that the file may be read, and takes a request for bytes from the budgets.
+// take checks that the file may be read. It deducts one request and its bytes from the budgets.
 func (f *files) take(path string, bytes int64) error {
 	if !f.within(path) {
 		return notShown("the file %s is outside the locations of the table", moorage.Cut(path, 500))
@@ -51,7 +50,7 @@ func (f *files) take(path string, bytes int64) error {
 	return f.takeBytes(bytes)
 }
 
-// takeBytes takes bytes from the budget.
+// takeBytes deducts bytes from the budget.
 func (f *files) takeBytes(bytes int64) error {
 	if f.left.Add(-bytes) < 0 {
 		return errBytes
@@ -68,7 +67,7 @@ func (f *files) whole(ctx context.Context, path string, size int64) ([]byte, err
 	return raw, storageError(path, err)
 }
 
-// list returns the content of a manifest list. The snapshot does not tell its size.
+// list returns the content of a manifest list. Its size is not in the snapshot.
 func (f *files) list(ctx context.Context, path string) ([]byte, error) {
 	if err := f.take(path, 0); err != nil {
 		return nil, err
@@ -112,7 +111,7 @@ func (f *files) ranges(ctx context.Context, path string, ranges []parquet.Range)
 	return parts, group.Wait()
 }
 
-// storageError gives a kind to the error of a storage.
+// storageError adds a moorage.Kind to an error of the storage.
 func storageError(path string, err error) error {
 	switch {
 	case err == nil:

@@ -38,7 +38,7 @@ func writeRows(t testing.TB, schema *oracle.Schema, all []oracle.Row) []byte {
 }
 
 // tryTable reads a table with a data file, a position delete file and a deletion vector. Whatever
-// they are, the rows are shown or refused.
+// bytes they have, the rows must be shown or refused.
 func tryTable(t *testing.T, data, positions, vector []byte, count int64) {
 	t.Helper()
 	l := newLake(t, personFields+`,{"id":3,"name":"l","required":false,"type":{"type":"list","element-id":4,"element":"int","element-required":false}}`)
@@ -59,7 +59,7 @@ func tryTable(t *testing.T, data, positions, vector []byte, count int64) {
 	}
 }
 
-// sample is a row of the files that are spoiled.
+// sample is a row of the files that the test corrupts.
 type sample struct {
 	ID   int64   `parquet:"id,id(1)"`
 	Name *string `parquet:"name,optional,id(2)"`
@@ -73,7 +73,7 @@ func samples(t testing.TB) (data, positions, vector []byte) {
 	return data, parquetOf(t, deletes{location + "/1-a", 0}, deletes{"x", 1}), vectorOf(serialized(t, 1))
 }
 
-// Files with changed bytes are shown or refused.
+// Tables with corrupted files are shown or refused.
 func TestSpoiledTables(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 8))
@@ -88,7 +88,8 @@ func TestSpoiledTables(t *testing.T) {
 	}
 }
 
-// FuzzRows reads tables whose data file, position delete file and deletion vector are any bytes.
+// FuzzRows reads tables whose data file, position delete file and deletion vector have arbitrary
+// bytes.
 func FuzzRows(f *testing.F) {
 	data, positions, vector := samples(f)
 	f.Add(data, positions, vector, int64(3))

@@ -47,7 +47,8 @@ func text(out []byte, s string) []byte { return append(binary.AppendVarint(out, 
 
 func long(out []byte, n int64) []byte { return binary.AppendVarint(out, n) }
 
-// optional is a union of null and something.
+// optional appends an Avro union of null and another type. value appends the value if there is
+// true.
 func optional(out []byte, there bool, value func([]byte) []byte) []byte {
 	if !there {
 		return append(out, 0)
@@ -69,15 +70,15 @@ func container(schema string, records ...[]byte) []byte {
 // entry is a file in a manifest.
 type entry struct {
 	status     int64 // 0 existing, 1 added, 2 deleted
-	sequence   int64 // 0: null
+	sequence   int64 // null if 0
 	content    int64 // 0 data, 1 position deletes, 2 equality deletes
 	path       string
-	format     string // empty: PARQUET
+	format     string // PARQUET if empty
 	rows, size int64
 	encrypted  bool
 	referenced string
 	offset     int64
-	length     int64 // 0: null, and offset too
+	length     int64 // if 0, length and offset are null
 }
 
 func (e entry) record() []byte {
@@ -95,7 +96,7 @@ func (e entry) record() []byte {
 type lake struct {
 	t         testing.TB
 	files     *memory.Store
-	manifests [][]byte // records of the list
+	manifests [][]byte // records of the manifest list
 	serial    int
 
 	schema, properties string
@@ -183,7 +184,7 @@ func joined(all []json.RawMessage) string {
 	return strings.Join(texts, " ")
 }
 
-// wantRows reads the table, which must have these rows.
+// wantRows fails the test unless the table has these rows.
 func (l *lake) wantRows(want string, columns ...string) {
 	l.t.Helper()
 	got, result, err := l.read(rows.RowsMax, columns...)
@@ -192,7 +193,8 @@ func (l *lake) wantRows(want string, columns ...string) {
 	}
 }
 
-// wantRefused reads the table, whose rows must not be shown, for a reason with these words.
+// wantRefused fails the test unless reading the table fails with KindNotShown and a reason that
+// contains words.
 func (l *lake) wantRefused(words string) {
 	l.t.Helper()
 	got, _, err := l.read(rows.RowsMax)
@@ -222,7 +224,7 @@ type column struct {
 	values []oracle.Value
 }
 
-// columnsOf returns a Parquet file of columns, whose values have their levels.
+// columnsOf returns a Parquet file with columns that are given as values with levels.
 func columnsOf(t testing.TB, columns map[string]column) []byte {
 	t.Helper()
 	group := oracle.Group{}
@@ -251,7 +253,7 @@ func columnsOf(t testing.TB, columns map[string]column) []byte {
 	}
 }
 
-// withFooter returns a Parquet file with a changed footer.
+// withFooter returns content with its footer edited by change.
 func withFooter(t testing.TB, content []byte, change func(*format.FileMetaData)) []byte {
 	t.Helper()
 	end := len(content) - 8

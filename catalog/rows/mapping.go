@@ -15,10 +15,10 @@ type mappedField struct {
 	Fields []mappedField `json:"fields"`
 }
 
-// mapping has the fields of a group by their names.
+// mapping holds the fields of a group by name.
 type mapping map[string]*mapped
 
-// mapped is what a mapping has of a name.
+// mapped is the entry of one name in a mapping.
 type mapped struct {
 	id    *int // may be nil
 	inner mapping
@@ -33,7 +33,7 @@ func parseMapping(text string) (mapping, error) {
 	return mappingOf(fields), nil
 }
 
-// mappingOf returns the mapping of fields. A name that is there twice is of the first field.
+// mappingOf returns the mapping of fields. If a name occurs twice, the first field gets it.
 func mappingOf(fields []mappedField) mapping {
 	m := make(mapping, len(fields))
 	for _, f := range fields {
@@ -47,9 +47,9 @@ func mappingOf(fields []mappedField) mapping {
 	return m
 }
 
-// mapIDs gives the nodes in a group the ids of a mapping. of is the annotation of the list or map
-// whose repeated group it is, or None: the elements of lists, and the keys and values of maps, have
-// the names element, key and value in the mapping.
+// mapIDs assigns the IDs of a mapping to the nodes in a group. If the group is the repeated group
+// of a list or map, of is the annotation of that list or map. Otherwise it is None. It matters
+// because a mapping calls list elements "element", and map keys and values "key" and "value".
 func (b *binder) mapIDs(group *parquet.Node, of parquet.Annotation, names mapping) {
 	for i, n := range group.Children {
 		name := n.Name

@@ -24,21 +24,21 @@ type deleteFile struct {
 	sequence int64
 }
 
-// appliesTo reports whether d can have deleted rows of a data file.
+// appliesTo reports whether d can delete rows of a data file.
 func (d deleteFile) appliesTo(file dataFile) bool {
 	return d.sequence >= file.sequence && (d.ReferencedFile == "" || d.ReferencedFile == file.Path)
 }
 
 func (d deleteFile) isVector() bool { return strings.EqualFold(d.Format, "puffin") }
 
-// plan has the data files to read.
+// plan lists the data files to read.
 type plan struct {
 	files []dataFile
-	isCut bool // the table has more files
+	isCut bool // the table has further files
 }
 
-// plan reads the manifests of the snapshot: all that have deletes, and those with data until there
-// are enough files. It sets the deletes of s.
+// plan reads all delete manifests of the snapshot. It reads data manifests until there are enough
+// data files. It also loads the deletes into s.
 func (s *scan) plan(ctx context.Context) (p plan, err error) {
 	snapshot := s.table.Snapshot
 	switch {
@@ -61,7 +61,7 @@ func (s *scan) plan(ctx context.Context) (p plan, err error) {
 		if e.Content != manifests.Deletes || !mayHaveLive(e) {
 			continue
 		}
-		for f, err := range s.live(ctx, e, &left) {
+		for f, err := range s.liveFiles(ctx, e, &left) {
 			if err != nil {
 				return p, err
 			}
@@ -85,7 +85,7 @@ func (s *scan) plan(ctx context.Context) (p plan, err error) {
 		if p.isCut = s.hasEnough(p.files, rows, deletes); p.isCut {
 			break
 		}
-		for f, err := range s.live(ctx, e, &left) {
+		for f, err := range s.liveFiles(ctx, e, &left) {
 			if err != nil {
 				return p, err
 			}
@@ -123,9 +123,9 @@ func mayHaveLive(e *manifests.Entry) bool {
 	return !known || counts.LiveFiles() > 0
 }
 
-// live yields the live files of a manifest. left is how many bytes the manifests may still unpack
-// to.
-func (s *scan) live(ctx context.Context, e *manifests.Entry, left *int) func(func(manifests.File, error) bool) {
+// liveFiles yields the live files of a manifest. left is how many unpacked bytes the manifests may
+// still have.
+func (s *scan) liveFiles(ctx context.Context, e *manifests.Entry, left *int) func(func(manifests.File, error) bool) {
 	return func(yield func(manifests.File, error) bool) {
 		if e.IsEncrypted() {
 			yield(manifests.File{}, notShown("the manifest %s is encrypted", e.Path))
@@ -161,13 +161,13 @@ func manifestError(path string, err error) error {
 	return err
 }
 
-// sequenceOf returns the data sequence number of a file. The number of an added file can be in the
-// list only. Source: table specification, "Sequence Number Inheritance".
+// sequenceOf returns the data sequence number of a file. For an added file, the number may be only
+// in the manifest list. Source: table specification, "Sequence Number Inheritance".
 func sequenceOf(e *manifests.Entry, f manifests.File) (int64, error) {
 	switch {
 	case f.SequenceNumber.Valid:
 		return f.SequenceNumber.Value, nil
-	case f.Status == manifests.Added, e.SequenceNumber == 0: // format version 1 has no numbers
+	case f.Status == manifests.Added, e.SequenceNumber == 0: // format version 1 has no sequence numbers
 		return e.SequenceNumber, nil
 	}
 	return 0, notShown("the file %s has no sequence number", f.Path)
@@ -201,7 +201,7 @@ func checkDelete(f manifests.File) error {
 	return nil
 }
 
-// deleted is what is deleted of the data files of a plan, by their paths.
+// deleted holds the deleted rows of a plan's data files, by path.
 type deleted struct {
 	vectors   map[string]deleteFile
 	positions map[string][]int64 // sorted
@@ -228,7 +228,7 @@ func (s *scan) loadDeletes(ctx context.Context, data []dataFile, all []deleteFil
 		}
 		wanted := make(map[string]bool)
 		for _, file := range data {
-			// A vector has all the positions that were deleted before.
+			// A vector includes all positions that were deleted earlier.
 			if _, hasVector := s.deleted.vectors[file.Path]; !hasVector && d.appliesTo(file) {
 				wanted[file.Path] = true
 			}

@@ -29,8 +29,8 @@ func New() *Reader { return &Reader{slots: make(chan struct{}, AtOnceMax)} }
 type Request struct {
 	// Limit is the number of rows, 1 to RowsMax.
 	Limit int
-	// Columns are the names of the columns to read, in that order. If it is empty, the first
-	// ColumnsMax columns are read.
+	// Columns lists the names of the columns to read, in the order of the answer. If it is empty,
+	// the first ColumnsMax columns are read.
 	Columns []string
 }
 
@@ -40,7 +40,7 @@ type Table struct {
 
 	// NameMapping is the property schema.name-mapping.default. It may be empty.
 	NameMapping string
-	// Files has the table's files.
+	// Files is the storage with the table's files.
 	Files storage.Store
 	// Within reports whether a file lies in a location of the table.
 	Within func(file string) bool
@@ -55,27 +55,27 @@ type Column struct {
 
 // Result is the answer to a Request.
 type Result struct {
-	// SnapshotID is the snapshot of the rows. It is 0 if the table has none.
+	// SnapshotID is the snapshot of the rows. It is 0 if the table has no snapshot.
 	SnapshotID int64
 	// Columns are the columns that were read, and Width is the number of columns of the table.
 	Columns []Column
 	Width   int
-	// Rows has a JSON array for each row, with the values in the order of Columns.
+	// Rows has one JSON array for each row, with the values in the order of Columns.
 	Rows []json.RawMessage
-	// IsComplete reports that these are all rows of the table.
+	// IsComplete is true if these are all rows of the table.
 	IsComplete bool
-	// Stopped is why fewer rows than requested are here. It is empty if the limit was reached, or
-	// if these are all rows.
+	// Stopped says why there are fewer rows than requested. It is empty if the limit was reached,
+	// or if these are all rows.
 	Stopped string
 }
 
 // Read returns the first rows of a table, in the order of its manifests and files.
 //
-// Values are in the form of the specification's "JSON single-value serialization", except structs,
-// which are objects by the names of their fields. NaN and the infinities are strings.
+// Values have the form of the specification's "JSON single-value serialization", with two
+// exceptions. Structs are objects with the names of the fields. NaN and the infinities are strings.
 //
-// Errors: KindBadRequest for an invalid request or an unknown column; KindNotShown if the rows are
-// not shown; KindTooManyRequests if AtOnceMax other calls are reading; KindUnavailable if the
+// Errors: KindBadRequest for an invalid request or an unknown column; KindNotShown if the rows
+// cannot be shown; KindTooManyRequests if AtOnceMax other calls are reading; KindUnavailable if the
 // storage does not answer.
 func (r *Reader) Read(ctx context.Context, table Table, asked Request) (Result, error) {
 	if asked.Limit < 1 || asked.Limit > RowsMax {
@@ -149,7 +149,7 @@ func chooseColumns(s *schema.Schema, names []string) ([]schema.Field, error) {
 // typeTextMax bounds the text of a type.
 const typeTextMax = 1000
 
-// textOf returns the text of a type, for people.
+// textOf returns a readable text for a type.
 func textOf(t schema.Type) string {
 	var b strings.Builder
 	var write func(t schema.Type)
@@ -188,7 +188,7 @@ type scan struct {
 	memory    *parquet.Memory
 	result    *Result
 	deleted   deleted
-	answered  int // bytes of the rows
+	answered  int // bytes of the rows so far
 }
 
 // run adds the rows to the result.
@@ -207,7 +207,7 @@ func (s *scan) run(ctx context.Context) error {
 		case err != nil:
 			return err
 		case len(s.result.Rows) == s.limit:
-			// The table has more rows, unless these are the last ones.
+			// Assume further rows, until these turn out to be the last.
 			s.result.IsComplete = false
 			return nil
 		}
@@ -219,7 +219,7 @@ func (s *scan) run(ctx context.Context) error {
 	return nil
 }
 
-// stopped ends the reading of rows. The rows before are right.
+// stopped is an error that ends the reading of rows. The rows read so far are correct.
 type stopped struct{ reason string }
 
 func (s stopped) Error() string { return s.reason }
@@ -252,7 +252,7 @@ func (s *scan) readFile(ctx context.Context, file dataFile) (err error) {
 	for group := range opened.Groups() {
 		count, err := opened.Enter(group)
 		for i := int64(0); err == nil && i < count; i++ {
-			if i%1024 == 0 { // a row may have no columns in the file
+			if i%1024 == 0 { // checked here too: a row may have no columns in the file
 				if err = ctx.Err(); err != nil {
 					break
 				}
@@ -281,8 +281,8 @@ func (s *scan) readFile(ctx context.Context, file dataFile) (err error) {
 	return nil
 }
 
-// beforeReading returns the error of a file whose rows are not read yet. The rows of the files
-// before it are right.
+// beforeReading returns the error for a file that fails before any of its rows is read. The rows of
+// earlier files are correct.
 func (s *scan) beforeReading(file dataFile, err error) error {
 	if len(s.result.Rows) == 0 {
 		return err
@@ -290,7 +290,7 @@ func (s *scan) beforeReading(file dataFile, err error) error {
 	return s.whileReading(file, err)
 }
 
-// whileReading returns the error of a file whose rows are being read.
+// whileReading returns the error for a file that fails while its rows are read.
 func (s *scan) whileReading(file dataFile, err error) error {
 	var spent budgetError
 	switch {
@@ -304,7 +304,7 @@ func (s *scan) whileReading(file dataFile, err error) error {
 	return fileError(file.Path, err)
 }
 
-// fileError returns the error of a file that cannot be read.
+// fileError returns the error for a file that cannot be read.
 func fileError(path string, err error) error {
 	switch {
 	case errors.Is(err, parquet.ErrDamaged), errors.Is(err, parquet.ErrUnsupported),

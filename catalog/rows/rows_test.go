@@ -34,7 +34,7 @@ func people(from, to int64) (all []person) {
 	return all
 }
 
-// The rows of a table come in the order of its files. Deleted files are left out.
+// Rows are returned in the order of the table's files. Deleted files are left out.
 func TestPlainTable(t *testing.T) {
 	t.Parallel()
 	l := newLake(t, personFields)
@@ -71,7 +71,7 @@ func TestEmptyTable(t *testing.T) {
 	l.wantRows("") // a snapshot without files
 }
 
-// At most FilesMax data files are read, and the answer tells that.
+// At most FilesMax data files are read, and the answer says so.
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	l := newLake(t, personFields)
@@ -90,7 +90,7 @@ type deletes struct {
 	Position int64  `parquet:"pos,id(2147483545)"`
 }
 
-// Position deletes apply to the files that they name, unless these are newer.
+// Position deletes apply to the files that they name, unless a file is newer than the deletes.
 func TestPositionDeletes(t *testing.T) {
 	t.Parallel()
 	l := newLake(t, personFields)
@@ -122,7 +122,8 @@ func TestDeletionVectors(t *testing.T) {
 	l.wantRows(`[1,"n1"] [4,"n4"] [5,"n5"] [6,"n6"]`)
 }
 
-// What the server does not apply or know is refused with its reason, and no row is shown.
+// Any feature that the server does not apply or know is refused with the reason, and no row is
+// shown.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	content := parquetOf(t, people(0, 3)...)
@@ -213,7 +214,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A name mapping has the ids of columns in files without ids.
+// A name mapping supplies the ids of columns in files without ids.
 func TestNameMapping(t *testing.T) {
 	t.Parallel()
 	type plain struct {
@@ -232,8 +233,8 @@ func TestNameMapping(t *testing.T) {
 	l.wantRows(`[7,[1,2],{"keys":["a"],"values":[1]}]`)
 }
 
-// A name mapping has positions for what is in lists and maps only, whatever repetition the footer
-// gives to the root.
+// The names "element", "key" and "value" of a name mapping apply only in lists and maps, whatever
+// repetition the footer gives to the root.
 func TestNameMappingOfRepeatedRoot(t *testing.T) {
 	t.Parallel()
 	type plain struct {
@@ -250,8 +251,8 @@ func TestNameMappingOfRepeatedRoot(t *testing.T) {
 	l.wantRows(`[1,2]`)
 }
 
-// Columns are found by their ids: renamed, moved, promoted, dropped and added ones, also in
-// structs, lists and maps.
+// Columns are found by id after they are renamed, moved, promoted, dropped or added. This includes
+// columns in structs, lists and maps.
 func TestEvolution(t *testing.T) {
 	t.Parallel()
 	flat := columnsOf(t, map[string]column{
@@ -271,7 +272,7 @@ func TestEvolution(t *testing.T) {
 	l.wantRows(fmt.Sprintf(`["text",5,%v,"-0.07","2024-10-04T00:00:00.000000",null,"x\"y",null]`, float64(float32(0.1))))
 }
 
-// Structs, lists and maps in each other are read as they were written.
+// Nested structs, lists and maps are read as they were written.
 func TestNested(t *testing.T) {
 	t.Parallel()
 	optional := oracle.Optional
@@ -306,7 +307,8 @@ func TestNested(t *testing.T) {
 	l.data(1, content, len(all))
 	l.wantRows(`[null] [{"l":null,"m":{"keys":[],"values":[]}}] [{"l":[],"m":{"keys":["a"],"values":[null]}}] ` +
 		`[{"l":[{"y":null,"x":1},null,{"y":2,"x":null}],"m":{"keys":["a","b"],"values":[[1,null],[]]}}]`)
-	// If the table has none of a struct's fields, other columns tell which structs are null.
+	// If the file has none of a struct's fields in the schema, other columns show which structs are
+	// null.
 	l = newLake(t, fmt.Sprintf(fields, `{"type":"struct","fields":[{"id":50,"name":"n","required":false,"type":"int"}]}`))
 	l.data(1, content, len(all))
 	l.wantRows(`[null] [{"l":null,"m":{"keys":[],"values":[]}}] [{"l":[],"m":{"keys":["a"],"values":[null]}}] ` +
@@ -400,7 +402,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// hangingStore is a storage whose ranges wait until the test ends.
+// hangingStore is a storage whose range reads block until the test ends.
 type hangingStore struct {
 	storage.Store
 	began chan struct{}
@@ -412,7 +414,7 @@ func (s hangingStore) Open(ctx context.Context, _ string) (io.ReadCloser, storag
 	return nil, storage.Info{}, ctx.Err()
 }
 
-// Only two calls read at the same time. A call that ends makes room.
+// Only two calls read at the same time. When a call ends, another can begin.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	l := newLake(t, personFields)
@@ -444,7 +446,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// An answer ends before the row that would make it too long.
+// An answer ends before a row that would make it too long.
 func TestLongRows(t *testing.T) {
 	t.Parallel()
 	l := newLake(t, personFields)

@@ -17,7 +17,7 @@ import (
 	"moorage/storage"
 )
 
-// groupsOf returns a Parquet file with a row group for each perGroup rows.
+// groupsOf returns a Parquet file with perGroup rows in each row group.
 func groupsOf(t testing.TB, all []person, perGroup int) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -52,7 +52,7 @@ func (l *lake) onlyFirst(content []byte, count int) {
 	})
 }
 
-// watchedStore counts requests. Requests for one file wait until their context ends.
+// watchedStore counts requests. Requests for one of the files block until their context ends.
 type watchedStore struct {
 	storage.Store
 	requests *atomic.Int64
@@ -77,7 +77,8 @@ func (s watchedStore) ReadRange(ctx context.Context, file string, offset, length
 	return s.Store.ReadRange(ctx, file, offset, length)
 }
 
-// wantStopped reads the table, which must show some rows and stop for a reason with these words.
+// wantStopped fails the test unless reading the table returns the rows in want, and Stopped
+// contains words.
 func wantStopped(t *testing.T, table rows.Table, want, words string) {
 	t.Helper()
 	result, err := rows.New().Read(t.Context(), table, rows.Request{Limit: rows.RowsMax})
@@ -87,7 +88,7 @@ func wantStopped(t *testing.T, table rows.Table, want, words string) {
 	}
 }
 
-// Reading ends after RequestsMax requests, with the rows before.
+// Reading ends after RequestsMax requests, and returns the rows read so far.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	l := newLake(t, personFields)
@@ -100,7 +101,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Reading ends after BytesMax bytes, with the rows before.
+// Reading ends after BytesMax bytes, and returns the rows read so far.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	l := newLake(t, personFields)
@@ -110,15 +111,15 @@ func TestBytes(t *testing.T) {
 	}
 	content := withFooter(t, groupsOf(t, all, 6), func(meta *format.FileMetaData) {
 		for _, group := range meta.RowGroups {
-			group.Columns[1].MetaData.Statistics = format.Statistics{} // they have the long values
+			group.Columns[1].MetaData.Statistics = format.Statistics{} // they contain the long values
 		}
 	})
 	l.onlyFirst(content, len(all))
 	wantStopped(t, l.table(), `[0,"xx`, "32 MiB were read")
 }
 
-// If the bytes are spent before the rows of a file, the rows of the files before are shown. Without
-// rows the refusal has the reason.
+// If the budget of bytes ends before the rows of a file, the rows of earlier files are shown. If
+// there are none, the call is refused with the reason.
 func TestBytesBetweenFiles(t *testing.T) {
 	t.Parallel()
 	for _, before := range []int64{0, 1} {
@@ -138,7 +139,7 @@ func TestBytesBetweenFiles(t *testing.T) {
 	}
 }
 
-// Reading ends after TimeMax, with the rows before.
+// Reading ends after TimeMax, and returns the rows read so far.
 func TestTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

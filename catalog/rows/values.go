@@ -15,7 +15,8 @@ import (
 	"moorage/metadata/schema"
 )
 
-// shower appends a value of a column as JSON. A value that the type does not have is errValue.
+// shower appends a value of a column as JSON. If the value is not valid for the type, the error is
+// errValue.
 //
 // Source: table specification, "JSON single-value serialization".
 type shower func(out []byte, v parquet.Value) ([]byte, error)
@@ -24,7 +25,7 @@ type shower func(out []byte, v parquet.Value) ([]byte, error)
 const decimalBytesMax = 32
 
 // showerOf returns the shower of a primitive type whose values are in the column n. It refuses
-// every pair of types that the specification does not have, also as a promotion.
+// every pair of types that is not in the specification, not even as a promotion.
 //
 // Source: table specification, "Parquet" in "Appendix A", and "Schema Evolution".
 func showerOf(t schema.Type, n *parquet.Node) (shower, error) {
@@ -92,7 +93,7 @@ func showerOf(t schema.Type, n *parquet.Node) (shower, error) {
 		if n.Type == parquet.ByteArray && (plain || n.Annotation == parquet.BSON) {
 			return showBytes, nil
 		}
-	case "unknown": // a file must not have it; if it does, all values are null
+	case "unknown": // not allowed in files; if a file has it, all values are null
 		return func([]byte, parquet.Value) ([]byte, error) { return nil, errValue }, nil
 	default:
 		return nil, fmt.Errorf("has the type %s, which this server does not show. Name other columns", t.Text)
@@ -100,8 +101,8 @@ func showerOf(t schema.Type, n *parquet.Node) (shower, error) {
 	return nil, refused
 }
 
-// timestampShower returns the shower of a type of timestamps, or nil. date is true if the column
-// has dates, which can be promoted to timestamps without a zone.
+// timestampShower returns the shower for the timestamp type called name, or nil. date is true if
+// the column has dates. Dates can be promoted to timestamps without a zone.
 func timestampShower(name string, n *parquet.Node, date bool) shower {
 	hasZone := name == "timestamptz" || name == "timestamptz_ns"
 	isNanos := name == "timestamp_ns" || name == "timestamptz_ns"
@@ -141,9 +142,9 @@ func showInteger(out []byte, v parquet.Value) ([]byte, error) {
 	return strconv.AppendInt(out, v.Int, 10), nil
 }
 
-// showFloat returns the shower of numbers with so many bits. Each has the shortest text that means
-// that number, with a point or an exponent. JSON has no other numbers, so NaN and the infinities
-// are strings, as Java writes them.
+// showFloat returns the shower of floating-point numbers with size bits. It writes the shortest
+// text that identifies the number, with a point or an exponent. JSON has no NaN and no infinities,
+// so these are strings, as Java writes them.
 func showFloat(size int) shower {
 	return func(out []byte, v parquet.Value) ([]byte, error) {
 		switch {
@@ -200,7 +201,7 @@ func showDecimal(kind parquet.Type, t schema.Type) shower {
 	}
 }
 
-// appendDate appends the date of a day since 1970.
+// appendDate appends a date, given as the number of days since 1970-01-01.
 func appendDate(out []byte, days int64) []byte {
 	date := time.Unix(0, 0).UTC().AddDate(0, 0, int(days))
 	switch year := date.Year(); {
@@ -218,7 +219,7 @@ func showDate(out []byte, v parquet.Value) ([]byte, error) {
 	return append(appendDate(append(out, '"'), v.Int), '"'), nil
 }
 
-// appendClock appends a time of day with so many digits of its fraction.
+// appendClock appends a time of day. digits is the number of decimal places.
 func appendClock(out []byte, nanos int64, digits int) []byte {
 	seconds := nanos / int64(time.Second)
 	out = fmt.Appendf(out, "%02d:%02d:%02d.", seconds/3600, seconds/60%60, seconds%60)
@@ -232,8 +233,8 @@ func showTime(out []byte, v parquet.Value) ([]byte, error) {
 	return append(appendClock(append(out, '"'), v.Int*int64(time.Microsecond), 6), '"'), nil
 }
 
-// showTimestamp appends a timestamp of count units since 1970. unit is in nanoseconds, and divides
-// a day.
+// showTimestamp appends the timestamp that is count units after 1970-01-01. unit is in nanoseconds,
+// and must divide a day.
 func showTimestamp(out []byte, count, unit int64, digits int, zone string) ([]byte, error) {
 	perDay := int64(24*time.Hour) / unit
 	days, rest := count/perDay, count%perDay
@@ -247,7 +248,7 @@ func showTimestamp(out []byte, count, unit int64, digits int, zone string) ([]by
 // julian1970 is the Julian day of 1970-01-01.
 const julian1970 = 2440588
 
-// showOldTimestamp appends a timestamp that has the nanoseconds of a day and a Julian day.
+// showOldTimestamp appends a timestamp that is stored as nanoseconds of the day and a Julian day.
 func showOldTimestamp(out []byte, v parquet.Value) ([]byte, error) {
 	nanos, day := binary.LittleEndian.Uint64(v.Bytes), int64(binary.LittleEndian.Uint32(v.Bytes[8:]))
 	if nanos >= uint64(24*time.Hour) {

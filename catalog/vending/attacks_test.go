@@ -15,8 +15,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// forge writes a metadata file like that of table with another table-uuid, changed so, and returns
-// its location.
+// forge writes a modified copy of a table's metadata file, with another table-uuid, and returns its
+// location. changes lists pairs of old and new texts.
 func forge(f *catalogkit.Fixture, table *catalog.Table, file, uuid string, changes ...string) string {
 	f.T.Helper()
 	text := strings.NewReplacer(append(changes, table.Document.UUID(), uuid)...).Replace(string(table.Document.Raw()))
@@ -24,8 +24,8 @@ func forge(f *catalogkit.Fixture, table *catalog.Table, file, uuid string, chang
 	return file
 }
 
-// TestForgedFileWidensNothing: what a registered file names besides its location is not reached,
-// and its location must be nobody's.
+// TestForgedFileWidensNothing: credentials do not reach places that a registered file names in
+// addition to its location, and that location must be free.
 func TestForgedFileWidensNothing(t *testing.T) {
 	t.Parallel()
 	f, v, victim := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
@@ -58,8 +58,8 @@ func TestForgedFileWidensNothing(t *testing.T) {
 	}
 }
 
-// TestTakingOverTakesDrop: the location of a dropped table passes to who has drop on that table. A
-// new table without a location of its own leaves it alone.
+// TestTakingOverTakesDrop: only a caller with drop on a dropped table can take over its location. A
+// create that names no location does not take it over.
 func TestTakingOverTakesDrop(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, func(config *catalog.Config) {
@@ -96,8 +96,8 @@ func TestTakingOverTakesDrop(t *testing.T) {
 	must(t, err)
 }
 
-// TestForeignPlacesTakeLocate: what a table names besides its location is in nobody's folder,
-// unless its maker has locate there. The maker has everything in one namespace.
+// TestForeignPlacesTakeLocate: a table may name places in the folder of another table only if its
+// creator has locate there. In this test, the creator has all privileges in one namespace.
 func TestForeignPlacesTakeLocate(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, func(config *catalog.Config) {
@@ -160,7 +160,7 @@ func TestForeignPlacesTakeLocate(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindForbidden)
 }
 
-// grantOn grants somebody privileges on the namespace of a table.
+// grantOn grants privileges on the namespace of a table to grantee.
 func grantOn(f *catalogkit.Fixture, t *testing.T, ident moorage.Identifier, grantee string, privileges ...string) {
 	t.Helper()
 	found, err := f.Store.Get(f.Ctx, registry.WarehouseKey(ident.Warehouse))

@@ -31,11 +31,12 @@ const (
 	// cache. Java clients renew credentials 5 minutes before they expire, and cache tables for 5
 	// minutes.
 	credentialLeftMin = 10 * time.Minute
-	// issueTimeout bounds how long a storage may take to issue a credential.
+	// issueTimeout is the maximum time that a storage may take to issue a credential.
 	issueTimeout = 10 * time.Second
-	// issueRate is how many credentials a second one warehouse may request from its storage.
+	// issueRate is the maximum number of credentials per second that one warehouse may request from
+	// its storage.
 	issueRate = 50
-	// issueWaitMax is how long a client waits when the rate is exceeded.
+	// issueWaitMax is the maximum time that a client waits when the rate is exceeded.
 	issueWaitMax = 2 * time.Second
 )
 
@@ -59,8 +60,8 @@ type wanted struct {
 	scope     storage.Scope
 }
 
-// credentialKey is a cache key for wanted that is cheap to compute. The credential that is cached
-// for it may be for an earlier state of a table or warehouse; see vended.isFor.
+// credentialKey is a cache key for a wanted that is cheap to compute. The cached credential may be
+// for an earlier state of a table or warehouse; see vended.isFor.
 type credentialKey struct {
 	warehouse         registry.ID
 	location, session string
@@ -91,7 +92,7 @@ func (w wanted) name() string {
 // vended is an issued credential.
 type vended struct {
 	credential storage.Credential
-	// encoded are the parts of the credential as members of a JSON object.
+	// encoded has the parts of the credential as members of a JSON object.
 	encoded []byte
 	version string
 	// until is the time after which the credential is no longer returned from the cache.

@@ -14,7 +14,7 @@ import (
 // caller's. Either of two properties makes a view a definer view. The owner comes from the records
 // of the catalog, never from a property.
 const (
-	// propertyRunAs is set by Trino. A view that has it is a definer view, whatever the value.
+	// propertyRunAs is set by Trino. It makes a view a definer view, whatever its value.
 	propertyRunAs = "trino.run-as-owner"
 	// propertySecurity makes a view a definer view if its value is securityDefiner, in upper or
 	// lower case.
@@ -43,7 +43,7 @@ func HasSameDefiner(a, b *metadata.ViewDocument) bool {
 	return true
 }
 
-// ViewsMax is how many views a request may name as its path.
+// ViewsMax is the maximum number of views that a request may name as its path.
 const ViewsMax = 10
 
 // Views returns the views that a request names as its path, in the form that a lookup in the

@@ -31,12 +31,12 @@ func onView(name string) grants.Object {
 	return grants.Object{Kind: access.View, Ident: ident(name)}
 }
 
-// by returns the catalog as an engine has it that asks in somebody's name.
+// by returns the catalog for a request of engine on behalf of user.
 func by(s *catalogkit.Secured, engine, user string) *catalog.Catalog {
 	return s.As(moorage.Caller{Name: user, Via: []string{engine}})
 }
 
-// definerView makes a definer view in somebody's name, and lets bob go through it.
+// definerView creates a definer view of owner, and allows bob to read it.
 func definerView(s *catalogkit.Secured, owner, name string) {
 	s.T.Helper()
 	s.Grant(catalogkit.OnNamespace("ns"), owner, access.Create)
@@ -49,8 +49,8 @@ func definerView(s *catalogkit.Secured, owner, name string) {
 	s.Grant(onView(name), catalogkit.BobName, access.Read)
 }
 
-// newDefiners returns a catalog with ann's table t and carl's definer view v, which bob may go
-// through. The engine trino is trusted.
+// newDefiners returns a catalog with ann's table t and carl's definer view v, which bob may read.
+// The engine trino is trusted.
 func newDefiners(t *testing.T, store registry.Store, alone bool, change ...func(*catalog.Config)) *catalogkit.Secured {
 	t.Helper()
 	s := catalogkit.NewSecured(t, store, alone, change...)
@@ -61,8 +61,8 @@ func newDefiners(t *testing.T, store registry.Store, alone bool, change ...func(
 	return s
 }
 
-// A table is loaded through a definer view with the rights of the view's owner, if the engine is
-// trusted that says so.
+// If the engine is trusted, a table is loaded through a definer view with the privileges of the
+// view's owner.
 func TestLoadThroughDefinerView(t *testing.T) {
 	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
 		s := newDefiners(t, store, alone)
@@ -137,7 +137,7 @@ func TestLoadThroughDefinerView(t *testing.T) {
 	})
 }
 
-// disable says whether a principal may do anything.
+// disable disables or enables a principal.
 func disable(s *catalogkit.Secured, name string, disabled bool) {
 	s.T.Helper()
 	if _, err := s.Admin().PutPrincipal(s.T.Context(), name, grants.PrincipalSpec{Disabled: disabled}); err != nil {
@@ -145,7 +145,8 @@ func disable(s *catalogkit.Secured, name string, disabled bool) {
 	}
 }
 
-// Views may be behind views: each changes hands as its owner says, in other namespaces too.
+// Views can be nested, also across namespaces. Behind each definer view, the privileges of its
+// owner count.
 func TestLoadThroughManyViews(t *testing.T) {
 	t.Parallel()
 	s := newDefiners(t, memoryregistry.New(newLockedRandom(1)), true)
@@ -193,8 +194,8 @@ func TestLoadThroughManyViews(t *testing.T) {
 	}
 }
 
-// Who replaces a definer view owns it from the same moment on. Whose rights it is read with is said
-// by its owner, or by an engine that is trusted.
+// A caller that replaces a definer view becomes its owner at that moment. Only the owner, or a
+// trusted engine, determines whose privileges the view uses.
 func TestDefinerViewIsOfItsWriter(t *testing.T) {
 	t.Parallel()
 	s := newDefiners(t, memoryregistry.New(newLockedRandom(1)), true)
@@ -248,7 +249,7 @@ func TestDefinerViewIsOfItsWriter(t *testing.T) {
 	if got := owner(); got != catalogkit.BobName {
 		t.Errorf("trino made it bob's definer view, and it is %s's", got)
 	}
-	replace(s.As(moorage.Caller{Name: carlName}), query, moorage.KindNoSuchView) // he has lost what he had
+	replace(s.As(moorage.Caller{Name: carlName}), query, moorage.KindNoSuchView) // he has lost his access
 	s.Grant(onView("v"), carlName, access.Alter)
 	replace(s.As(moorage.Caller{Name: carlName}), catalogkit.NewQuery(t, `[]`, "select 3"), moorage.Kind(0))
 	if got := owner(); got != carlName {
@@ -256,8 +257,8 @@ func TestDefinerViewIsOfItsWriter(t *testing.T) {
 	}
 }
 
-// The owner of a definer view replaces it whether or not the view has a record of grants, or ever
-// had one.
+// The owner of a definer view can replace it, whether or not the view has or ever had a record of
+// grants.
 func TestDefinerViewWithoutGrants(t *testing.T) {
 	t.Parallel()
 	s := newDefiners(t, registrytest.WellFormed(t, memoryregistry.New(newLockedRandom(1))), true)
@@ -275,8 +276,8 @@ func TestDefinerViewWithoutGrants(t *testing.T) {
 	replace("the last grant was taken back", "select 4")
 }
 
-// A view that comes back is of who brings it back, and one that is made with a narrowed credential
-// is nobody's.
+// A restored view belongs to the caller that restored it. A view that is created with a narrowed
+// credential has no owner.
 func TestDefinerViewComesBack(t *testing.T) {
 	t.Parallel()
 	s := newDefiners(t, memoryregistry.New(newLockedRandom(1)), true)
@@ -306,12 +307,12 @@ func TestDefinerViewComesBack(t *testing.T) {
 	if grants, err := s.Admin().GrantsOn(ctx, onView("v")); err != nil || grants.Owner != catalogkit.BobName {
 		t.Errorf("bob brought it back, and it is %s's: %v", grants.Owner, err)
 	}
-	if err := bob.DropView(ctx, ident("v")); err != nil { // and its grants with it
+	if err := bob.DropView(ctx, ident("v")); err != nil { // this also ends its grants
 		t.Error(err)
 	}
 }
 
-// applyHook is a store that calls before ahead of each Apply.
+// applyHook is a store that calls its hook before each Apply.
 type applyHook struct {
 	registry.Store
 	before atomic.Pointer[func(registry.Batch)]
@@ -326,8 +327,8 @@ func (h *applyHook) Apply(ctx context.Context, batch registry.Batch) ([]registry
 	return h.Store.Apply(ctx, batch)
 }
 
-// A definer view that is handed over while its owner replaces it is the replacer's afterwards: his
-// query never runs with the rights of the other.
+// If a definer view is transferred while its owner replaces it, the replacing caller owns it
+// afterwards. That caller's query never runs with the other principal's privileges.
 func TestReplaceWhileHandedOver(t *testing.T) {
 	t.Parallel()
 	hook := &applyHook{Store: memoryregistry.New(newLockedRandom(1))}
@@ -354,7 +355,7 @@ func TestReplaceWhileHandedOver(t *testing.T) {
 	}
 }
 
-// Credentials that are given behind a view reach the table to read alone, whatever its reader may.
+// Credentials for a table behind a view only allow reading, whatever privileges the reader has.
 func TestCredentialsThroughView(t *testing.T) {
 	t.Parallel()
 	v := &catalogkit.Venders{Clock: newClock()}
@@ -420,7 +421,8 @@ func TestCredentialsThroughView(t *testing.T) {
 	}
 }
 
-// What the owner of a view loses, no node lets anybody do through the view once that is answered.
+// After a revoke from the owner of a view was answered, no node allows access through the view with
+// the lost privilege.
 func TestDefinerRevokeHoldsOnEveryNode(t *testing.T) {
 	t.Parallel()
 	random := newLockedRandom(catalogkit.NewSeed(t))
@@ -449,7 +451,8 @@ func TestDefinerRevokeHoldsOnEveryNode(t *testing.T) {
 	}
 }
 
-// Explain says what a load through views would be answered, and whose rights decide it.
+// Explain returns the answer that a load through views would get, and the principal whose
+// privileges count.
 func TestExplainThroughViews(t *testing.T) {
 	t.Parallel()
 	s := newDefiners(t, memoryregistry.New(newLockedRandom(1)), true)

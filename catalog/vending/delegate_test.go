@@ -26,7 +26,7 @@ func askedOf(v *catalogkit.Venders) []storage.Scope {
 	return slices.Clone(v.Scopes)
 }
 
-// TestDelegations asks each warehouse for each combination.
+// TestDelegations requests each combination of delegations from each warehouse.
 func TestDelegations(t *testing.T) {
 	t.Parallel()
 	const vended, signing = vending.VendedCredentials, vending.RemoteSigning
@@ -36,7 +36,7 @@ func TestDelegations(t *testing.T) {
 	}{
 		{nil, nil, ""}, {nil, catalogkit.BothWays, ""}, {catalogkit.BothWays, nil, ""},
 		{catalogkit.BothWays, catalogkit.BothWays, vended},
-		{[]vending.Delegation{signing, vended}, catalogkit.BothWays, signing}, // the warehouse's order
+		{[]vending.Delegation{signing, vended}, catalogkit.BothWays, signing}, // in the warehouse's order
 		{catalogkit.BothWays, []vending.Delegation{signing}, signing},
 		{[]vending.Delegation{vended}, []vending.Delegation{signing}, ""},
 		{[]vending.Delegation{signing}, catalogkit.BothWays, signing},
@@ -52,8 +52,8 @@ func TestDelegations(t *testing.T) {
 	}
 }
 
-// TestCredentialIsOfTheClaims compares what the storage is asked for with the table's claims: what
-// a document says of itself does not count.
+// TestCredentialIsOfTheClaims compares the locations requested from the storage with the table's
+// claims. Locations in the table's document do not count.
 func TestCredentialIsOfTheClaims(t *testing.T) {
 	t.Parallel()
 	f, v, table := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
@@ -76,7 +76,8 @@ func TestCredentialIsOfTheClaims(t *testing.T) {
 	}
 }
 
-// TestCredentialIsKept gives a credential again for half its life, to its caller alone.
+// TestCredentialIsKept: a credential is returned again for half of its life, but only to the same
+// caller.
 func TestCredentialIsKept(t *testing.T) {
 	t.Parallel()
 	f, v, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
@@ -98,7 +99,7 @@ func TestCredentialIsKept(t *testing.T) {
 	}
 }
 
-// TestCredentialIsMadeOnce lets many ask at the same time.
+// TestCredentialIsMadeOnce: many concurrent requests share one credential.
 func TestCredentialIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	f, v, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
@@ -116,7 +117,8 @@ func TestCredentialIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestTooManyCredentials asks for more than one warehouse makes in the time that a client waits.
+// TestTooManyCredentials requests more credentials than a warehouse issues in the time that a
+// client waits.
 func TestTooManyCredentials(t *testing.T) {
 	t.Parallel()
 	f, v, table := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
@@ -131,7 +133,7 @@ func TestTooManyCredentials(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if refused++; refused == 90 {
-					cancel() // the others wait for their turn
+					cancel() // the others wait because of the rate
 				}
 			}
 		})
@@ -143,7 +145,7 @@ func TestTooManyCredentials(t *testing.T) {
 	}
 }
 
-// TestNoCredential asks storages that make none.
+// TestNoCredential requests credentials from storages that issue none.
 func TestNoCredential(t *testing.T) {
 	t.Parallel()
 	f, v, table := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
@@ -190,8 +192,8 @@ func TestLoadCredentials(t *testing.T) {
 	}
 }
 
-// TestStagedCredential gives credentials for a table that is not stored yet, for a short while: at
-// the server's own choice of a location, and at one that its client drew as Trino does.
+// TestStagedCredential: a client of a staged table gets credentials for a short time. The location
+// is chosen by the server, or drawn by the client as Trino does.
 func TestStagedCredential(t *testing.T) {
 	t.Parallel()
 	f, v, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
@@ -223,7 +225,7 @@ func TestStagedCredential(t *testing.T) {
 		given, err := f.Catalog.Delegate(f.Ctx, table, catalogkit.BothWays)
 		location, normaliseErr := storage.Normalise(table.Document.Location())
 		must(t, normaliseErr)
-		renewed := "" // what a client chose is for the one answer only
+		renewed := "" // at a location drawn by the client, credentials cannot be renewed
 		if tt.location == "" {
 			renewed = location
 		}
@@ -272,7 +274,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// TestWarehouseIsProbed makes warehouses over storages that do not enforce what they offer.
+// TestWarehouseIsProbed creates warehouses over storages that do not enforce their delegations.
 func TestWarehouseIsProbed(t *testing.T) {
 	t.Parallel()
 	f, v, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
@@ -329,12 +331,12 @@ func TestMirrorIsReadOnly(t *testing.T) {
 	must(t, mirrors.Put(f.Ctx, access.Table, catalogkit.LakeIdent(), "https://old.example.com", left.MetadataLocation))
 	mayWrite(false)
 	must(t, mirrors.End(f.Ctx, access.Table, catalogkit.LakeIdent(), left.MetadataLocation))
-	f.Clock.Advance(2 * time.Hour) // the credentials to read have ended
+	f.Clock.Advance(2 * time.Hour) // the credentials for reading have expired
 	mayWrite(true)
 }
 
-// TestDelegationsByPrivilege: who may write is given credentials to write, who may read such to
-// read, and who may only see the table none.
+// TestDelegationsByPrivilege: a caller with write access gets credentials for writing, one with
+// read access gets credentials for reading, and one that only sees the table gets none.
 func TestDelegationsByPrivilege(t *testing.T) {
 	t.Parallel()
 	v := new(catalogkit.Venders)

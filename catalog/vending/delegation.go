@@ -9,15 +9,14 @@ import (
 	"moorage/storage"
 )
 
-// Delegation is a way in which an engine reaches files without a key of its own.
+// Delegation is a way for an engine to reach files without its own key.
 type Delegation string
 
 // The delegations, as clients request them in X-Iceberg-Access-Delegation.
 const (
-	// VendedCredentials means that the engine gets credentials that reach the files of one table
-	// for a while.
+	// VendedCredentials: the engine gets temporary credentials for the files of one table.
 	VendedCredentials Delegation = "vended-credentials"
-	// RemoteSigning means that the server signs each of the engine's requests to the storage.
+	// RemoteSigning: the server signs each of the engine's requests to the storage.
 	RemoteSigning Delegation = "remote-signing"
 )
 
@@ -35,8 +34,8 @@ func CheckOffers(offers []Delegation) error {
 	return nil
 }
 
-// Probe checks that a storage enforces a delegation: that its credentials or signatures do not open
-// the files of other tables. It sends some thirty small requests. The error is
+// Probe checks that a storage enforces a delegation, so that credentials or signatures give no
+// access to the files of other tables. It sends some thirty small requests. The error is
 // storage.ErrUnenforced if the storage does not enforce the delegation.
 func (d Delegation) Probe(ctx context.Context, store storage.Store) error {
 	switch d {

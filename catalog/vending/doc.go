@@ -8,7 +8,7 @@
 // Credentials are cached, and the rate at which a warehouse requests credentials from its storage
 // is bounded (credentials.go). The client of a staged table gets access to the location that the
 // server chose, although no record reserves it yet (staged.go). After a drop, engines still hold
-// credentials for a while. The table's location stays reserved until these have ended
+// credentials for a while. The table's location stays reserved until these have expired
 // (reachable.go).
 //
 // The tables behind a definer view are read with the privileges of the view's owner (definer.go).

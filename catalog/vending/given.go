@@ -14,13 +14,13 @@ import (
 	"moorage/catalog/gate"
 )
 
-// Given describes a credential or signature for a table's files that an engine received. It
+// Given describes a credential or signature that an engine has received for a table's files. It
 // contains no secret.
 type Given struct {
 	Caller moorage.Caller
 	Verb   gate.Verb
 	Table  moorage.Identifier
-	// Through are the views through which the caller reached the table. It is nil if there were
+	// Through lists the views through which the caller reached the table. It is nil if there were
 	// none or they did not count.
 	Through    []moorage.Identifier
 	Delegation Delegation
@@ -34,11 +34,11 @@ type Given struct {
 	Method, Target string
 }
 
-// accessKeyID is the name of the part of a credential that identifies it. The logs of the storage
+// accessKeyID is the name of the member that identifies a credential. The logs of the storage
 // contain the same id.
 const accessKeyID = "s3.access-key-id"
 
-// idOf returns the name of a credential for logs.
+// idOf returns an ID of a credential for logs.
 func idOf(credential map[string]string) string {
 	if id := credential[accessKeyID]; id != "" {
 		return id

@@ -15,8 +15,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// TestGivenIsNoted lets engines have credentials and signatures. Each is noted once, without
-// anything secret.
+// TestGivenIsNoted gives credentials and signatures to engines. Each is reported once, without its
+// secrets.
 func TestGivenIsNoted(t *testing.T) {
 	t.Parallel()
 	v := new(catalogkit.Venders)
@@ -33,14 +33,14 @@ func TestGivenIsNoted(t *testing.T) {
 	table, err := f.CreateTable(f.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
 	must(t, err)
 	given := f.Given("corp:ann", vending.VendedCredentials)
-	again := f.Given("corp:ann", vending.VendedCredentials) // from memory
-	f.Given("corp:ann")                                     // nothing
+	again := f.Given("corp:ann", vending.VendedCredentials) // from the cache
+	f.Given("corp:ann")                                     // no delegation requested
 	const uri = "https://bucket.s3.amazonaws.com/lake/ns/t/data/x?partNumber=1"
 	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.Ctx, catalogkit.LakeIdent(), "", vending.SignRequest{Method: "PUT", URI: uri})
 	must(t, err)
 	v.Fail = storage.ErrNotSigned
 	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.Ctx, catalogkit.LakeIdent(), "", vending.SignRequest{Method: "PUT", URI: uri})
-	catalogkit.WantKind(t, err, moorage.KindForbidden) // the gate hears of it
+	catalogkit.WantKind(t, err, moorage.KindForbidden) // reported by the gate
 	if len(noted) != 3 {
 		t.Fatalf("%d things were noted: %+v", len(noted), noted)
 	}

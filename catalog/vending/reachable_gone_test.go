@@ -14,8 +14,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// TestClaimOfWhatIsGonePasses: however a table has gone, its location passes to another one when
-// the last credential for it has ended, and not before.
+// TestClaimOfWhatIsGonePasses: however a table has ended, its location can be reused after the last
+// credential for it has expired, and not earlier.
 func TestClaimOfWhatIsGonePasses(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(f *catalogkit.Fixture) error{
@@ -27,7 +27,7 @@ func TestClaimOfWhatIsGonePasses(t *testing.T) {
 			if err := f.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{Purge: true}); err != nil {
 				return err
 			}
-			f.Clock.Advance(time.Hour) // nothing of it has to be answered again
+			f.Clock.Advance(time.Hour) // so no outcome of a key needs its versions
 			return f.PurgeAll(f.Ctx)
 		},
 		"dropped, with a short window": func(f *catalogkit.Fixture) error {
@@ -67,7 +67,7 @@ func TestClaimOfWhatIsGonePasses(t *testing.T) {
 					f.WantClean()
 					f.Clock.Advance(end.Sub(f.Clock.Now()))
 					if swept {
-						f.ClearTombstones() // which the purge did not need
+						f.ClearTombstones() // not needed after a purge
 						for range strings.Count(catalogkit.RestingTable, "/") {
 							must(t, f.SweepFolders(f.Ctx))
 						}
@@ -84,8 +84,8 @@ func TestClaimOfWhatIsGonePasses(t *testing.T) {
 	}
 }
 
-// TestUnregisteredComesBack: a table that was unregistered is registered again at once. Its
-// location is as well kept from others as before.
+// TestUnregisteredComesBack: an unregistered table can be registered again at once. Its location is
+// then protected from other tables as before.
 func TestUnregisteredComesBack(t *testing.T) {
 	t.Parallel()
 	f, table := catalogkit.NewRestingFixture(t)
@@ -99,8 +99,8 @@ func TestUnregisteredComesBack(t *testing.T) {
 	f.WantClean()
 }
 
-// TestRegisterOverKeepsClaims: a table that takes the name of another one by a register does not
-// get its location, neither at once nor before the credentials for it have ended.
+// TestRegisterOverKeepsClaims: if a register replaces another table of the same name, the new table
+// cannot get the old one's location until the credentials for it have expired.
 func TestRegisterOverKeepsClaims(t *testing.T) {
 	t.Parallel()
 	f, table := catalogkit.NewRestingFixture(t)

@@ -13,7 +13,7 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// TestClaimPassesWhenCredentialsHaveEnded makes tables at the location of one that was dropped.
+// TestClaimPassesWhenCredentialsHaveEnded creates tables at the location of a dropped table.
 func TestClaimPassesWhenCredentialsHaveEnded(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -63,18 +63,19 @@ func TestClaimPassesWhenCredentialsHaveEnded(t *testing.T) {
 				until.Sub(before) > row.life+time.Minute {
 				t.Errorf("%s: until %s, the drop was at %s", err, said, before)
 			}
-			// A staged one is refused as well: credentials for it would reach what others write.
+			// A staged table is refused too: credentials for it would reach files that others
+			// write.
 			request.Stage = true
 			_, err = f.CreateTable(f.Ctx, other, request)
 			catalogkit.WantKind(t, err, moorage.KindCommitFailed)
-			// The table itself comes back.
+			// The table itself can be restored.
 			_, err = f.RegisterTable(f.Ctx, catalogkit.LakeIdent(), catalog.RegisterRequest{MetadataLocation: dropped.MetadataLocation})
 			must(t, err)
 		})
 	}
 }
 
-// TestPathPropertiesLieWithinClaims sets properties that say where files are.
+// TestPathPropertiesLieWithinClaims sets properties that determine the locations of files.
 func TestPathPropertiesLieWithinClaims(t *testing.T) {
 	t.Parallel()
 	f, _, table := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
@@ -96,7 +97,7 @@ func TestPathPropertiesLieWithinClaims(t *testing.T) {
 	must(t, set(property("write.data.paths", "s3://bucket/lake/ns/others")))
 	const moved = "s3://bucket/lake/moved"
 	must(t, set(`{"action":"set-location","location":"`+moved+`"},`+property("write.data.path", moved+"/data")))
-	must(t, set(property("write.data.path", own+"/data"))) // it keeps that claim
+	must(t, set(property("write.data.path", own+"/data"))) // the table keeps that claim
 
 	other := catalogkit.LakeIdent()
 	other.Name = "other"

@@ -79,9 +79,9 @@ func (v *Vending) reachAt(path *directory.Path, ident moorage.Identifier, locati
 	}
 }
 
-// find returns the reach of the table, and the asker with the views through which the caller came.
-// If the table is stored, the gate decides about the verb in the parameter stored. If the table is
-// not stored yet, the gate decides about the verb in the parameter staged.
+// find returns the reach of the table, and the asker, which includes the views through which the
+// caller came. If the table is stored, the gate checks the verb in the parameter stored. Otherwise
+// it checks the verb in the parameter staged.
 func (v *Vending) find(ctx context.Context, stored, staged gate.Verb, table Named) (directory.Asker, *Reach, error) {
 	by := directory.Asker{Caller: table.Caller, Verb: stored}
 	if table.Staged != "" {
@@ -102,8 +102,8 @@ func (v *Vending) find(ctx context.Context, stored, staged gate.Verb, table Name
 	return resolved.By, ReachOf(resolved.Found, table.Table), nil
 }
 
-// findStaged does the same as find for a table that is not stored yet. If another table is stored
-// at, above or below its location, the caller's table does not exist.
+// findStaged is like find, for a table that is not stored yet. If another table is stored at, above
+// or below its location, the caller's table does not exist.
 func (v *Vending) findStaged(ctx context.Context, verb gate.Verb, table Named) (r *Reach, err error) {
 	by := directory.Asker{Caller: table.Caller, Verb: verb}
 	request := gate.Request{Caller: table.Caller, Verb: verb, On: []moorage.Identifier{table.Table}}

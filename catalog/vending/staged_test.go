@@ -14,12 +14,12 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// stagedIdent is a table that is about to be made, in a namespace of its own.
+// stagedIdent returns the name of a staged table, in its own namespace.
 func stagedIdent() moorage.Identifier {
 	return moorage.Identifier{Warehouse: "lake", Namespace: moorage.Namespace{"alone"}, Name: "staged"}
 }
 
-// stage stages stagedIdent as somebody, and returns the location that the server chose for it.
+// stage stages stagedIdent as the caller of a catalog, and returns the delegation for it.
 func stage(f *catalogkit.Fixture, as *catalog.Catalog, asked ...vending.Delegation) vending.Delegated {
 	f.T.Helper()
 	table, err := as.CreateTable(f.Ctx, stagedIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Stage: true})
@@ -32,7 +32,7 @@ func stage(f *catalogkit.Fixture, as *catalog.Catalog, asked ...vending.Delegati
 	return given
 }
 
-// newStagingFixture is catalogkit.NewVendingFixture with the namespace of stagedIdent.
+// newStagingFixture returns catalogkit.NewVendingFixture with the namespace of stagedIdent.
 func newStagingFixture(t *testing.T) (*catalogkit.Fixture, *catalogkit.Venders) {
 	t.Helper()
 	f, v, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
@@ -41,8 +41,8 @@ func newStagingFixture(t *testing.T) (*catalogkit.Fixture, *catalogkit.Venders) 
 	return f, v
 }
 
-// TestStagedIsRenewed: who is about to make a table gets new credentials and signatures for it,
-// until it is made and afterwards.
+// TestStagedIsRenewed: the client of a staged table can get new credentials and signatures, before
+// and after the table is created.
 func TestStagedIsRenewed(t *testing.T) {
 	t.Parallel()
 	f, v := newStagingFixture(t)
@@ -74,8 +74,8 @@ func TestStagedIsRenewed(t *testing.T) {
 	renewed(false)
 }
 
-// TestStagedAtAnothersClaim: what others claimed at, above or beneath the location of a table that
-// is about to be made keeps its maker away from it, for good.
+// TestStagedAtAnothersClaim: if another table claims a location at, above or below that of a staged
+// table, the client of the staged table permanently loses access to it.
 func TestStagedAtAnothersClaim(t *testing.T) {
 	t.Parallel()
 	for name, claim := range map[string]func(f *catalogkit.Fixture, location string) error{
@@ -114,7 +114,7 @@ func TestStagedAtAnothersClaim(t *testing.T) {
 	}
 }
 
-// TestStagedByPrivilege: it takes the right to make the table, each time.
+// TestStagedByPrivilege: each renewal requires the privilege to create the table.
 func TestStagedByPrivilege(t *testing.T) {
 	t.Parallel()
 	v := new(catalogkit.Venders)
@@ -147,7 +147,7 @@ func TestStagedByPrivilege(t *testing.T) {
 	}
 	_, err = f.As(moorage.Caller{Name: "corp:c"}).Commit(f.Ctx, stagedIdent(), catalogkit.StagedAt(t, location))
 	must(t, err)
-	for _, caller := range []string{"corp:c", "corp:w"} { // its owner, and who may write to all
+	for _, caller := range []string{"corp:c", "corp:w"} { // its owner, and a caller with write access to all tables
 		loading, signing := use(caller)
 		must(t, loading)
 		must(t, signing)

@@ -51,13 +51,13 @@ func New(config Config) *Vending {
 	}
 }
 
-// Delegated is the access to the files of a table that a client got.
+// Delegated is the access to the files of a table given to a client.
 type Delegated struct {
 	// Delegation is the chosen delegation; empty if the client got none.
 	Delegation Delegation
 	// Credential is the credential for VendedCredentials.
 	Credential storage.Credential
-	// Encoded has the parts of Credential as members of a JSON object, without the braces. It is
+	// Encoded holds the parts of Credential as members of a JSON object, without the braces. It is
 	// cached with the credential, so callers must not change it.
 	Encoded []byte
 	// Prefix is the location that the credential is for, with a slash at its end, in the spelling
@@ -66,23 +66,23 @@ type Delegated struct {
 	// Version identifies the credential: it stays the same as long as the same credential is
 	// returned. It is not secret.
 	Version string
-	// Refresh means that the client can call LoadCredentials to renew the credential, or Sign to
+	// Refresh is true if the client can call LoadCredentials to renew the credential, or Sign to
 	// sign requests.
 	Refresh bool
 	// Staged is the location of a table that is not stored yet. The client passes it to
-	// LoadCredentials and Sign, because no record has it. It is empty if the table is stored.
+	// LoadCredentials and Sign, because no record contains it. It is empty if the table is stored.
 	Staged string
-	// Reason is why the client got no delegation although it requested one that the warehouse
+	// Reason says why the client got no delegation although it requested one that the warehouse
 	// offers.
 	Reason string
-	// Through are the views through which the caller reached the table. It is nil if there were
+	// Through lists the views through which the caller reached the table. It is nil if there were
 	// none or they did not count.
 	Through []moorage.Identifier
 }
 
-// Reach holds what is needed to give access to the files of a table.
+// Reach holds the data that is needed to give access to the files of a table.
 type Reach struct {
-	offers    []string // the delegations that the warehouse offers
+	offers    []string // the delegations offered by the warehouse
 	store     storage.Store
 	warehouse registry.ID
 	place     storage.Place // the place that store reaches
@@ -97,7 +97,7 @@ type Reach struct {
 // ReachOf returns the reach of a stored table that the caller named as ident.
 func ReachOf(found *directory.Found, ident moorage.Identifier) *Reach {
 	locations := slices.Clone(found.Pointer.Claims)
-	slices.Reverse(locations) // the pointer has the present location last
+	slices.Reverse(locations) // in the pointer, the present location is last
 	return &Reach{
 		offers: found.Delegation, store: found.Storage, warehouse: found.Warehouse, place: found.Place,
 		locations: locations, found: found, ident: ident,
@@ -112,11 +112,11 @@ func (r *Reach) offersOne(asked ...Delegation) bool {
 	return slices.ContainsFunc(r.offers, func(offer string) bool { return slices.Contains(asked, Delegation(offer)) })
 }
 
-// Delegate returns access to the files of r by the first of the warehouse's delegations that the
-// client requested. The client gets no delegation if it requested none, if it may not read the
+// Delegate returns access to the files of r. It uses the first of the warehouse's delegations that
+// the client requested. The client gets no delegation if it requested none, if it may not read the
 // table, or if no credential is possible for the table. location is the table's location in the
-// spelling of its metadata. The asker by has the verb of the request, and the views through which
-// the caller came.
+// spelling of its metadata. The parameter by has the verb of the request, and the views through
+// which the caller came.
 //
 // Errors: KindUnavailable if the storage issues no credentials now; KindTooManyRequests if too many
 // were requested. The table is unchanged.
@@ -130,7 +130,7 @@ func (v *Vending) Delegate(ctx context.Context, by directory.Asker, r *Reach, lo
 		return Delegated{}, err
 	}
 	if !write { // a caller that may only describe the table gets no access
-		read, err := v.may(ctx, by, r, gate.Always)
+		read, err := v.isAllowed(ctx, by, r, gate.Always)
 		if err != nil || !read {
 			return Delegated{Reason: "the caller may not read the table"}, err
 		}
@@ -168,18 +168,19 @@ func (v *Vending) Delegate(ctx context.Context, by directory.Asker, r *Reach, lo
 }
 
 // mayWrite reports whether the caller may write the files of r. A caller that comes through views
-// that count gets no write access. No caller gets it to a mirror: only the catalog that it follows
-// commits its files.
+// that count gets no write access. No caller gets write access to a mirror: only the catalog that
+// it follows writes and commits its files.
 func (v *Vending) mayWrite(ctx context.Context, by directory.Asker, r *Reach) (bool, error) {
 	if by.Through.Counts() || r.found != nil && r.found.Pointer.Frozen != "" {
 		return false, nil
 	}
-	return v.may(ctx, by, r, gate.ForWriting)
+	return v.isAllowed(ctx, by, r, gate.ForWriting)
 }
 
-// may reports whether the caller has the privileges on the table of r that a request with the
-// conditions met requires. It returns an error if it cannot determine that.
-func (v *Vending) may(ctx context.Context, by directory.Asker, r *Reach, met gate.When) (bool, error) {
+// isAllowed reports whether the caller has the privileges on the table of r that a request
+// requires. The parameter met has the conditions that the request meets. It returns an error if it
+// cannot determine the answer.
+func (v *Vending) isAllowed(ctx context.Context, by directory.Asker, r *Reach, met gate.When) (bool, error) {
 	if r.found == nil {
 		return true, nil
 	}
@@ -212,7 +213,7 @@ type Named struct {
 	// empty. If it is set, the table need not be stored yet. Then a caller that may create the
 	// table gets access for a short time, if no other table lives at that location.
 	Staged string
-	// Through are the views through which the caller came, the outermost first. A caller that comes
+	// Through lists the views through which the caller came, outermost first. A caller that comes
 	// through views that count gets no write access.
 	Through []moorage.Identifier
 }
@@ -239,7 +240,7 @@ func (v *Vending) LoadCredentials(ctx context.Context, table Named) (Delegated, 
 	return given, err
 }
 
-// SignRequest is a request that a client wants signed. Signature holds the headers that the client
+// SignRequest is a request to be signed for a client. Signature holds the headers that the client
 // must add to that request.
 type (
 	SignRequest = storage.SignRequest

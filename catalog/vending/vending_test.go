@@ -10,7 +10,7 @@ import (
 	"moorage/storage/memory"
 )
 
-// limited is a storage whose credentials live for a fixed time.
+// limited is a storage whose credentials have a fixed lifetime.
 type limited struct {
 	storage.Store
 	life time.Duration
@@ -43,8 +43,8 @@ func TestReachableUntil(t *testing.T) {
 	}
 }
 
-// TestCheckPaths: where engines get access to the locations of a table, its properties put no files
-// elsewhere.
+// TestCheckPaths: if engines get access only to the locations of a table, its properties must not
+// put files elsewhere.
 func TestCheckPaths(t *testing.T) {
 	t.Parallel()
 	const own = "s3://bucket/lake/t"
@@ -63,7 +63,7 @@ func TestCheckPaths(t *testing.T) {
 	}
 }
 
-// TestCheckOffers: a warehouse offers each known delegation once at most.
+// TestCheckOffers: a warehouse can offer each known delegation at most once.
 func TestCheckOffers(t *testing.T) {
 	t.Parallel()
 	one, two := vending.VendedCredentials, vending.RemoteSigning
@@ -85,7 +85,7 @@ func TestCheckOffers(t *testing.T) {
 	}
 }
 
-// TestCheckViews: a path of views is bounded, and no view is on it twice.
+// TestCheckViews: the length of a path of views is bounded, and no view may occur on it twice.
 func TestCheckViews(t *testing.T) {
 	t.Parallel()
 	var names []moorage.Identifier

@@ -23,7 +23,8 @@ type world struct {
 	*testing.T
 	config catalog.Config
 	*catalog.Catalog
-	// folders is Config.LocalFolder of the catalog. It lets nothing through if it is set.
+	// folders is the result of the catalog's Config.LocalFolder. If it is not nil, every folder is
+	// refused.
 	folders error
 }
 
@@ -94,14 +95,14 @@ func ident(name string) moorage.Identifier {
 	return moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: name}
 }
 
-// TestAllowedLocations adds allowed locations to a warehouse and removes them. Every node goes by
-// the record.
+// TestAllowedLocations adds allowed locations to a warehouse and removes them. Every node uses the
+// locations in the record.
 func TestAllowedLocations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.want(moorage.KindBadRequest, w.create("t", "file:///one/t"))
 	w.want(0, w.change([]string{"file:///one", "file:///two/"}, nil))
-	w.want(0, w.change([]string{"file:/one/"}, nil)) // another spelling of one that is there
+	w.want(0, w.change([]string{"file:/one/"}, nil)) // another spelling of an existing one
 	w.wantAllowed("file:///one", "file:///two/")
 	w.want(0, w.create("t", "file:///one/t"))
 	w.want(0, w.create("u", "file:///two/u"))
@@ -123,8 +124,8 @@ func TestAllowedLocations(t *testing.T) {
 	}
 }
 
-// TestCreateWithALocationTwice creates a warehouse with one location in two spellings. It has the
-// location once, so one change removes it.
+// TestCreateWithALocationTwice creates a warehouse with one location in two spellings. The
+// warehouse has the location once, so one change removes it.
 func TestCreateWithALocationTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,8 +143,8 @@ func TestCreateWithALocationTwice(t *testing.T) {
 	}
 }
 
-// TestAllowedLocationOfATable allows the location at which a table lives, besides the folder above
-// it. Either may be removed, but not both.
+// TestAllowedLocationOfATable allows the location of a table, in addition to the folder above it.
+// Either of the two may be removed, but not both.
 func TestAllowedLocationOfATable(t *testing.T) {
 	t.Parallel()
 	const above, at = "file:///one", "file:///one/t"
@@ -172,7 +173,7 @@ func TestAllowedLocationOfATable(t *testing.T) {
 	}
 }
 
-// TestRefusedLocations: what cannot be an allowed location leaves the record as it was.
+// TestRefusedLocations: after the refusal of an invalid location, the record is unchanged.
 func TestRefusedLocations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -194,8 +195,8 @@ func TestRefusedLocations(t *testing.T) {
 	w.wantAllowed(many...)
 }
 
-// TestRemovedLocationOfDroppedTables: dropped tables and tombstones do not keep an allowed
-// location. They stay, and can be used again when the location is allowed again.
+// TestRemovedLocationOfDroppedTables: an allowed location can be removed even if there are dropped
+// tables or tombstones below it. These stay, and can be used after the location is allowed again.
 func TestRemovedLocationOfDroppedTables(t *testing.T) {
 	t.Parallel()
 	const location = "file:///one"
@@ -231,8 +232,8 @@ func TestRemovedLocationOfDroppedTables(t *testing.T) {
 	}
 }
 
-// TestFoldersOfTheMachine: the bounds of the process hold for create, change and validate, and not
-// for loads and commits. A job of the server is not bound.
+// TestFoldersOfTheMachine: the process's restrictions on folders apply to create, change and
+// validate, but not to loads and commits. They do not apply to a job of the server.
 func TestFoldersOfTheMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

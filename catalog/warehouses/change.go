@@ -20,10 +20,10 @@ type Change struct {
 	// Properties changes the properties, and Storage the options of the storage. Each non-nil value
 	// is set. A nil value removes the property or option of that name.
 	Properties, Storage map[string]*string
-	// AllowLocations are locations to add to the allowed locations. RemoveLocations are locations
-	// to remove from them.
+	// AllowLocations are the locations to allow. RemoveLocations are the allowed locations to
+	// remove.
 	AllowLocations, RemoveLocations []string
-	// Delegation is the new list of delegations that the warehouse offers. Nil leaves the list
+	// Delegation is the new list of delegations offered by the warehouse. Nil leaves the list
 	// unchanged, and an empty list removes all delegations.
 	Delegation []vending.Delegation
 	// Secrets are the secrets to set, in the form of Spec.Secrets. A nil value removes the secret
@@ -46,7 +46,7 @@ func (c Change) mustBeTried(value registry.Warehouse) bool {
 		})
 }
 
-// Change changes a warehouse. A change of the way in which its files are reached is first tested on
+// Change changes a warehouse. A change of the settings for reaching its files is first tested on
 // the storage, as for a new warehouse. A change that only removes delegations or locations needs no
 // test. After Change returns, new requests on this node use the change at once. On other nodes,
 // they use it after directory.WarehouseTrust at the latest. To change properties, the caller needs
@@ -55,8 +55,8 @@ func (c Change) mustBeTried(value registry.Warehouse) bool {
 // Further errors: KindBadRequest for invalid settings, or if the storage fails the test;
 // KindForbidden for a folder of this machine, as in Create; KindNoSuchWarehouse; KindTooLarge for
 // properties that are too long. KindCommitFailed if a table or view lives at or below a location
-// that the change removes. Also KindCommitFailed if another request changed the way in which the
-// files are reached during the test.
+// that the change removes. Also KindCommitFailed if another request changed the settings for
+// reaching the files during the test.
 func (w *Warehouses) Change(ctx context.Context, name string, change Change) (Details, error) {
 	const op = "warehouses.Change"
 	var next *changed
@@ -99,8 +99,8 @@ func (w *Warehouses) Change(ctx context.Context, name string, change Change) (De
 	return details, moorage.Annotate(op, name, err)
 }
 
-// mayReach returns nil if the caller may change how files are reached, or if change has nothing to
-// do with that.
+// mayReach returns nil if the caller may change the settings for reaching files, or if change does
+// not affect these settings.
 func (w *Warehouses) mayReach(ctx context.Context, change Change) error {
 	if !change.isOfStorage() || w.guard == nil {
 		return nil
@@ -124,7 +124,7 @@ func (c Change) check() error {
 	return nil
 }
 
-// valuesOf returns the values of edits, with an empty value for each property that they remove.
+// valuesOf returns the values in edits, with an empty value for each removed property.
 func valuesOf(edits map[string]*string) map[string]string {
 	values := make(map[string]string, len(edits))
 	for name, value := range edits {
@@ -169,7 +169,7 @@ func (w *Warehouses) prepare(ctx context.Context, present kept, change Change) (
 	return next, w.try(ctx, next.value, place)
 }
 
-// seal seals the changed secrets, and returns the secret that the place of next must have.
+// seal seals the changed secrets, and returns the secret for the place of next.
 func (w *Warehouses) seal(ctx context.Context, next *changed) (secret storage.Secret, err error) {
 	next.reseals = true
 	var present registry.Secret
@@ -293,7 +293,7 @@ func (w *Warehouses) checkRemoved(ctx context.Context, next *changed) error {
 	return nil
 }
 
-// planChange plans to store the changed warehouse next.
+// planChange plans the write of the changed warehouse next.
 func (w *Warehouses) planChange(ctx context.Context, next *changed) (*commit.Plan, error) {
 	conditions := []registry.Condition{ledger.Unchanged(next.record)}
 	writes, err := ledger.Encode(ledger.Replace(next.record, next.record.State, next.value))
@@ -306,9 +306,9 @@ func (w *Warehouses) planChange(ctx context.Context, next *changed) (*commit.Pla
 	return &commit.Plan{Conditions: conditions, Writes: writes, Items: []registry.Item{next.item()}}, err
 }
 
-// planSecret plans the record of the secret. Values that the change does not name keep their
-// content in the present record, because they may have been sealed again since next was prepared.
-// If the warehouse has no secret and gets none, planSecret returns no conditions and no writes.
+// planSecret plans the record of the secret. For values that the change does not name, the present
+// record counts, because they may have been sealed again since next was prepared. If the warehouse
+// has no secret and gets none, planSecret returns no conditions and no writes.
 func (w *Warehouses) planSecret(ctx context.Context, next *changed) ([]registry.Condition, []registry.Write, error) {
 	id := cmp.Or(next.value.Secret.ID, next.before.Secret.ID)
 	if id.IsZero() {

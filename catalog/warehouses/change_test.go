@@ -21,12 +21,12 @@ import (
 	"moorage/testkit/storetest"
 )
 
-// toEndpoint is a change of the server that the files of a warehouse are on.
+// toEndpoint returns a change of the server that has a warehouse's files.
 func toEndpoint(endpoint string) warehouses.Change {
 	return warehouses.Change{Storage: map[string]*string{"endpoint": &endpoint}}
 }
 
-// twoNodes returns two catalogs over the store of f, which share nothing else but the clock.
+// twoNodes returns two catalogs over the store of f, which share only the store and the clock.
 func twoNodes(t *testing.T, f *catalogkit.Fixture, store registry.Store) (a, b *catalogkit.Instance) {
 	t.Helper()
 	config := f.Instance.Config
@@ -39,7 +39,8 @@ func twoNodes(t *testing.T, f *catalogkit.Fixture, store registry.Store) (a, b *
 	return a, b
 }
 
-// configAt returns what a node tells engines of the server of the table.
+// configAt returns the endpoint of the table's storage in the configuration that a node sends to
+// engines.
 func configAt(t *testing.T, n *catalogkit.Instance) string {
 	t.Helper()
 	table, err := n.LoadTable(t.Context(), catalogkit.LakeIdent())
@@ -47,8 +48,8 @@ func configAt(t *testing.T, n *catalogkit.Instance) string {
 	return table.Config["endpoint"]
 }
 
-// TestChangeReachesOtherNodes changes on one node where the files of a warehouse are. That node
-// goes by it at once, and another one from directory.WarehouseTrust on: by loads, commits,
+// TestChangeReachesOtherNodes changes the place of a warehouse's files on one node. That node uses
+// the change at once. Another node uses it after directory.WarehouseTrust, for loads, commits,
 // transactions and creates.
 func TestChangeReachesOtherNodes(t *testing.T) {
 	t.Parallel()
@@ -107,7 +108,7 @@ func testChangeReachesOtherNodes(t *testing.T, f *catalogkit.Fixture, servers *c
 	if got := configAt(t, b); got != "four" {
 		t.Errorf("after a transaction the table is on %q", got)
 	}
-	// A read on the way to a new name shows the change to what is known already, without waiting.
+	// A read of the path to a new name also updates cached names at once.
 	_, err = a.Warehouses().Change(f.Ctx, "lake", toEndpoint("five"))
 	must(t, err)
 	other := catalogkit.LakeIdent()
@@ -119,8 +120,8 @@ func testChangeReachesOtherNodes(t *testing.T, f *catalogkit.Fixture, servers *c
 	}
 }
 
-// TestDroppedWarehouseIsForgotten drops a warehouse and makes another one of its name. No node
-// takes the one for the other, without waiting.
+// TestDroppedWarehouseIsForgotten drops a warehouse and creates another of the same name. No node
+// confuses the two, even without waiting.
 func TestDroppedWarehouseIsForgotten(t *testing.T) {
 	t.Parallel()
 	f, _ := catalogkit.NewRemoteFixture(t)
@@ -144,8 +145,8 @@ func TestDroppedWarehouseIsForgotten(t *testing.T) {
 	}
 }
 
-// TestSecretIsReplaced sets, replaces and takes away the secret of a warehouse. Other nodes open
-// its storage with the new one.
+// TestSecretIsReplaced sets, replaces and removes the secret of a warehouse. Other nodes open its
+// storage with the new secret.
 func TestSecretIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
@@ -169,7 +170,7 @@ func TestSecretIsReplaced(t *testing.T) {
 		must(t, err)
 		return details
 	}
-	if details := set(nil); details.Secret != nil { // it has none yet
+	if details := set(nil); details.Secret != nil { // it has no secret yet
 		t.Errorf("a secret that was never there is gone, and left %+v", details)
 	}
 	first := registry.ID{}
@@ -187,7 +188,7 @@ func TestSecretIsReplaced(t *testing.T) {
 		if first.IsZero() {
 			first = ref.ID
 		}
-		if ref.ID != first || ref.Version != uint64(version+1) { // dropped tables name the id
+		if ref.ID != first || ref.Version != uint64(version+1) { // dropped tables refer to the ID
 			t.Errorf("the secret is %+v, want the id %s in version %d", ref, first, version+1)
 		}
 	}
@@ -201,7 +202,7 @@ func TestSecretIsReplaced(t *testing.T) {
 	s.WantClean()
 }
 
-// TestRefusedChange asks for changes that cannot be. Each leaves the warehouse as it was.
+// TestRefusedChange requests invalid changes. Each leaves the warehouse unchanged.
 func TestRefusedChange(t *testing.T) {
 	t.Parallel()
 	f, servers := catalogkit.NewRemoteFixture(t)
@@ -238,7 +239,7 @@ func TestRefusedChange(t *testing.T) {
 	}
 }
 
-// meddling is a storage that calls do when it is probed.
+// meddling is a storage that calls the function do when it is probed.
 type meddling struct {
 	catalogkit.RemoteFiles
 	do *func()
@@ -252,9 +253,9 @@ func (m meddling) Probe(context.Context) error {
 	return nil
 }
 
-// TestChangesAtOnce changes a warehouse while another change of it is being tried. Changes of
-// properties go together with any other. The later one of two changes of the storage is refused: it
-// was tried on another storage than it would be stored for.
+// TestChangesAtOnce changes a warehouse while another change of it is being tested. A change of
+// properties is compatible with any other change. Of two changes of the storage, the later one is
+// refused, because it was tested with outdated settings.
 func TestChangesAtOnce(t *testing.T) {
 	t.Parallel()
 	property := func(key string) warehouses.Change {
@@ -300,7 +301,7 @@ func TestChangesAtOnce(t *testing.T) {
 	}
 }
 
-// TestValidate tries the storage of warehouses that do what they offer, and of some that do not.
+// TestValidate tests storages that enforce the offered delegations, and storages that do not.
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	offers := []string{"vended-credentials", "remote-signing"}
@@ -348,7 +349,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestStopVendingWhileTheStorageIsAway takes what is offered away, which needs no storage.
+// TestStopVendingWhileTheStorageIsAway removes delegations while the storage is unavailable,
+// because that needs no storage.
 func TestStopVendingWhileTheStorageIsAway(t *testing.T) {
 	t.Parallel()
 	f, venders, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
@@ -393,8 +395,8 @@ func TestListWarehouses(t *testing.T) {
 	}
 }
 
-// TestRewrapMeetsChanges seals all secrets again by two nodes while a third one replaces them. Each
-// is sealed with the newest key in the end, and is what was set last.
+// TestRewrapMeetsChanges: two nodes rewrap all secrets while a third node replaces them. In the
+// end, each secret is sealed with the newest key and has the value that was set last.
 func TestRewrapMeetsChanges(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)

@@ -24,27 +24,26 @@ type Spec struct {
 	Name     string
 	Location string
 	// AllowedLocations are further locations below which the warehouse's tables may live. There may
-	// be at most AllowedLocationsMax. A location that the list repeats, also in another spelling,
-	// is kept once.
+	// be at most AllowedLocationsMax. A location that is repeated, even in another spelling, is
+	// kept once.
 	AllowedLocations []string
 	// Storage has the options for reaching the storage, in the form of storage.Place.Options. It
 	// must not contain secrets.
 	Storage map[string]string
-	// Secrets are further, secret values for reaching the storage. The keys are the names that
-	// storage.Secret describes. The values are sealed before they are stored, and are never
+	// Secrets are additional secret values for reaching the storage. The keys are the names
+	// described at storage.Secret. The values are sealed before they are stored, and are never
 	// returned. If Secrets is nil, the server uses the credentials of its process.
 	Secrets map[string]map[string]string
 	// Properties are sent to every client of the warehouse, as defaults for the client's own
 	// configuration. They must not contain secrets.
 	Properties map[string]string
-	// Delegation lists the delegations that the warehouse offers, by which engines reach files
-	// without a key of their own. The preferred one is first. It is empty if the warehouse offers
-	// none.
+	// Delegation lists the delegations that the warehouse offers, preferred first. With a
+	// delegation, engines reach files without their own keys. The list may be empty.
 	Delegation []vending.Delegation
 }
 
-// AllowedLocationsMax is how many allowed locations a warehouse may have. The number is bounded
-// because a change of the way in which files are reached writes a test file to each location.
+// AllowedLocationsMax is the maximum number of allowed locations of a warehouse. The number is
+// bounded because a change of the settings for reaching files writes a test file to each location.
 const AllowedLocationsMax = 100
 
 // Create creates a warehouse. The server must support storage at its location and its allowed
@@ -132,7 +131,7 @@ func planCreate(made kept, secret registry.Secret) (*commit.Plan, error) {
 	return &commit.Plan{Conditions: conditions, Writes: writes, Items: []registry.Item{made.item()}}, err
 }
 
-// namesOf returns the names by which a record refers to delegations.
+// namesOf returns the names of delegations in records.
 func namesOf(offers []vending.Delegation) (names []string) {
 	for _, offer := range offers {
 		names = append(names, string(offer))
@@ -140,8 +139,8 @@ func namesOf(offers []vending.Delegation) (names []string) {
 	return names
 }
 
-// check returns nil if a warehouse with spec is possible, else the error. value is the value of its
-// record, and place is the place of its files.
+// check returns nil if a warehouse with spec is possible, and otherwise the error. value is the
+// value of its record, and place is the place of its files.
 func (w *Warehouses) check(ctx context.Context, spec Spec, value registry.Warehouse, place storage.Place) error {
 	const op = "warehouses.check"
 	err := cmp.Or(moorage.ValidateName("warehouse name", spec.Name), registry.CheckProperties(spec.Properties),
@@ -243,5 +242,5 @@ func checkProperties(properties map[string]string) error {
 	return nil
 }
 
-// headerProperty is the prefix of the properties that make clients send a header.
+// headerProperty is the prefix of properties that make clients send a header.
 const headerProperty = "header."

@@ -38,8 +38,8 @@ func (w *Warehouses) Drop(ctx context.Context, name string) error {
 	return moorage.Annotate("warehouses.Drop", name, err)
 }
 
-// endSecret returns writes, and adds the deletion of an empty warehouse's secret. If dropped tables
-// still need the secret, it adds nothing.
+// endSecret adds the deletion of an empty warehouse's secret to writes, unless dropped tables still
+// need the secret.
 func (w *Warehouses) endSecret(ctx context.Context, warehouse *commit.Container, writes []registry.Write) (
 	[]registry.Write, error) {
 	value, err := ledger.Decode[registry.Warehouse](warehouse.Record)

@@ -1,7 +1,7 @@
 package warehouses
 
-// This test is in the package because the plan is not exported. What a create does over a store is
-// tested from outside.
+// This test is in the package because the plan is not exported. The effects of a create on a store
+// are tested from outside.
 
 import (
 	"testing"

@@ -17,10 +17,10 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// theSecret is what a warehouse is reached with. It must be nowhere in the store.
+// theSecret is the secret of a warehouse. It must not occur anywhere in the store.
 const theSecret = "aVerySecretAccessKey"
 
-// sealed is a fixture with the keys of a file, which notes the places that are opened.
+// sealed is a fixture with keys from a file. It records the places that are opened.
 type sealed struct {
 	*catalogkit.Fixture
 	keys *secrets.Keyring
@@ -64,7 +64,7 @@ func (s *sealed) last() storage.Secret {
 	return s.opened[len(s.opened)-1].Secret
 }
 
-// plain is what a sealed value opens to.
+// plain returns the opened form of a sealed value.
 func (s *sealed) plain(secret storage.Secret) (string, error) {
 	plain, err := s.keys.Open(secret.Sealed[storage.SecretServer], warehouses.SecretOwner(secret, storage.SecretServer))
 	return string(plain), err
@@ -77,8 +77,8 @@ func sealedValue(t *testing.T, secret registry.Secret) []byte {
 	return sealed
 }
 
-// TestSecretIsSealed makes warehouses with secrets. The storage gets them, and nothing else has
-// them: no record, so no backup, and no answer.
+// TestSecretIsSealed creates warehouses with secrets. Only the storage gets the secrets. They are
+// not in records, so not in backups, and not in answers.
 func TestSecretIsSealed(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
@@ -104,7 +104,7 @@ func TestSecretIsSealed(t *testing.T) {
 	if records < 4 {
 		t.Errorf("looked at %d records", records)
 	}
-	// A second process has the same from the store.
+	// A second process reads the same secret from the store.
 	_, err = s.Warehouses().Create(s.Ctx, secretSpec("b"))
 	must(t, err)
 	second := s.last()
@@ -119,7 +119,7 @@ func TestSecretIsSealed(t *testing.T) {
 	}
 }
 
-// TestSecretIsReadFromTheStore opens the storage of a warehouse that another process made.
+// TestSecretIsReadFromTheStore opens the storage of a warehouse that another process has created.
 func TestSecretIsReadFromTheStore(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
@@ -135,7 +135,7 @@ func TestSecretIsReadFromTheStore(t *testing.T) {
 	}
 }
 
-// TestSecretIsRefused asks for secrets that cannot be.
+// TestSecretIsRefused requests invalid secrets.
 func TestSecretIsRefused(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -155,10 +155,10 @@ func TestSecretIsRefused(t *testing.T) {
 	catalogkit.WantKind(t, err, moorage.KindNoSuchWarehouse)
 }
 
-// picky refuses the first value that is to be sealed again.
+// picky is a sealer that refuses the first value to be sealed again.
 type picky struct {
 	*secrets.Keyring
-	why error // nil: it has refused
+	why error // the refusal; nil after it was returned
 }
 
 func (p *picky) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
@@ -169,8 +169,8 @@ func (p *picky) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error)
 	return p.Keyring.Rewrap(sealed, owner)
 }
 
-// TestRewrapGoesOn: one secret that cannot be sealed again does not keep the key from the others.
-// Keys that are away do.
+// TestRewrapGoesOn: if one secret cannot be sealed again, the others still get the new key. If the
+// keys cannot be reached, rewrapping stops.
 func TestRewrapGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -204,7 +204,7 @@ func TestRewrapGoesOn(t *testing.T) {
 	}
 }
 
-// TestSecretsAreRewrapped rotates the key, and drops warehouses.
+// TestSecretsAreRewrapped rotates the key, and drops warehouses with secrets.
 func TestSecretsAreRewrapped(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
@@ -240,7 +240,7 @@ func TestSecretsAreRewrapped(t *testing.T) {
 			t.Errorf("%d secrets, want %d", found, count)
 		}
 	}
-	wantSecrets(2, s.keys.Primary()) // the dropped table needs that of the warehouse that is gone
+	wantSecrets(2, s.keys.Primary()) // the dropped table needs the secret of its former warehouse
 	now, _, err := secrets.Rotate(s.path)
 	must(t, err)
 	must(t, s.keys.Reload())

@@ -17,17 +17,17 @@ import (
 	"moorage/storage"
 )
 
-// ServerSecret is the name of the secret with which the server reaches a storage.
+// ServerSecret is the name of the secret that the server uses to reach a storage.
 const ServerSecret = storage.SecretServer
 
-// SecretOwner returns the owner for which the value called name of a secret is sealed. If a value
-// is copied to another record, warehouse or name, it does not open there.
+// SecretOwner returns the secrets.Owner for which the value called name of a secret is sealed. So a
+// value that is copied to another record, warehouse or name does not open there.
 func SecretOwner(secret storage.Secret, name string) secrets.Owner {
 	return secrets.Owner{Store: secret.Store, Secret: secret.ID + "." + name, Warehouse: secret.Warehouse}
 }
 
-// reseal applies values to the secret of a warehouse and returns the result. present is the secret
-// so far. If the warehouse has none, the result is a new secret. A nil value removes the value of
+// reseal applies values to the secret of a warehouse and returns the result. present is the present
+// secret. If the warehouse has none, the result is a new secret. A nil value removes the value of
 // that name. Values that are not named stay sealed unchanged, so they need not open. The result has
 // no values if all were removed.
 //
@@ -196,8 +196,8 @@ func (w *Warehouses) RewrapSecrets(ctx context.Context) (rewrapped int, err erro
 	return rewrapped, moorage.Annotate(op, "", cmp.Or(err, refused))
 }
 
-// rewrap seals the values of the secret at key with the present key. It reports whether a value was
-// sealed with another key.
+// rewrap seals the values of the secret at key with the present key. It reports whether any value
+// was sealed with another key.
 func (w *Warehouses) rewrap(ctx context.Context, store registry.ID, key registry.Key) (
 	changed bool, err error) {
 	err = w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
@@ -239,8 +239,8 @@ func (w *Warehouses) rewrap(ctx context.Context, store registry.ID, key registry
 	return changed, err
 }
 
-// rewrapValues seals the values of a secret with the present key, in place. changed reports whether
-// a value was sealed with another key.
+// rewrapValues seals the values of a secret with the present key, in place. changed is true if any
+// value was sealed with another key.
 func (w *Warehouses) rewrapValues(about storage.Secret, value registry.Secret) (changed bool, err error) {
 	for name, text := range value.Sealed {
 		sealed, err := registry.ParseSealed(text)

@@ -12,9 +12,9 @@ import (
 type Left = claims.Left
 
 // Tombstones returns a page of the tombstones in the warehouse called name: the locations of ended
-// tables and views that may have left files. They are sorted by location. The second result is the
-// After of the next page. It is empty if this is the last page. The caller needs locate on the
-// warehouse.
+// tables and views that may have left files. They are sorted by location. To get the next page,
+// pass the second result as page.After. It is empty on the last page. The caller needs locate on
+// the warehouse.
 //
 // Further errors: KindNoSuchWarehouse.
 func (w *Warehouses) Tombstones(ctx context.Context, name string, page moorage.Page) ([]Left, string, error) {

@@ -23,10 +23,11 @@ const tryMax = 30 * time.Second
 // Validation is the result of testing the storage of a warehouse.
 type Validation struct {
 	Trials []Trial
-	// Stopped are the delegations that Validate removed from the warehouse's offers, because the
+	// Stopped lists the delegations that Validate removed from the warehouse's offers, because the
 	// storage does not enforce them.
 	Stopped []vending.Delegation
-	// Features are the features that work differently in this storage, or do not work there at all.
+	// Features lists the features that work differently in this storage, or do not work there at
+	// all.
 	Features []storage.Feature
 }
 
@@ -43,9 +44,9 @@ const trialFiles = "files"
 
 // Validate tests that requests can use the storage of a warehouse. It writes, reads, lists and
 // deletes small files, and checks that the storage enforces the delegations that the warehouse
-// offers. If the storage does not enforce a delegation, its credentials would open the files of all
-// tables. So Validate removes that delegation from the warehouse's offers. The caller needs manage
-// on the warehouse, or admin.
+// offers. If the storage does not enforce a delegation, the delegation's credentials would give
+// access to the files of all tables. So Validate removes that delegation from the warehouse's
+// offers. The caller needs manage on the warehouse, or admin.
 //
 // Further errors: KindNoSuchWarehouse. A failed test is not an error: see Validation.Trials.
 func (w *Warehouses) Validate(ctx context.Context, name string) (found Validation, err error) {
@@ -112,7 +113,7 @@ func (w *Warehouses) validate(ctx context.Context, value registry.Warehouse) (fo
 	return found
 }
 
-// planStop plans that a warehouse no longer offers the delegations in stopped.
+// planStop plans the removal of the delegations in stopped from a warehouse's offers.
 func planStop(attempt *commit.Attempt, present kept, stopped []vending.Delegation) (*commit.Plan, error) {
 	present.value.Delegation = slices.DeleteFunc(slices.Clone(present.value.Delegation), func(name string) bool {
 		return slices.Contains(stopped, vending.Delegation(name))
@@ -128,7 +129,7 @@ func planStop(attempt *commit.Attempt, present kept, stopped []vending.Delegatio
 // try returns the error if a warehouse cannot be reached at place, or if its storage does not
 // enforce the delegations of value. It keeps no storage open.
 //
-// Errors: KindUnavailable if the storage does not answer, else KindBadRequest.
+// Errors: KindUnavailable if the storage does not answer, and otherwise KindBadRequest.
 func (w *Warehouses) try(ctx context.Context, value registry.Warehouse, place storage.Place) error {
 	const op = "warehouses.try"
 	ctx, cancel := context.WithTimeout(ctx, tryMax)

@@ -38,17 +38,16 @@ type Config struct {
 	Now         func() time.Time
 }
 
-// Warehouses has the verbs on warehouses, for one caller: see As. It is safe for concurrent use.
+// Warehouses has the verbs on warehouses, as one caller: see As. It is safe for concurrent use.
 //
 // Errors of all verbs: KindForbidden and the errors for hidden objects; KindUnavailable;
-// KindCommitUnknown for verbs that change something. Errors and answers contain no part of a
-// secret.
+// KindCommitUnknown for verbs that make changes. Errors and answers contain no part of a secret.
 type Warehouses struct {
 	*parts
 	caller moorage.Caller
 }
 
-// parts holds what all Warehouses from one call of New share.
+// parts holds the parts shared by all Warehouses from one call of New.
 type parts struct {
 	ledger      *ledger.Ledger
 	pipeline    *commit.Pipeline
@@ -68,7 +67,7 @@ func New(config Config) *Warehouses {
 	}}
 }
 
-// As returns the verbs for caller.
+// As returns the verbs, as caller.
 func (w *Warehouses) As(caller moorage.Caller) *Warehouses { return &Warehouses{w.parts, caller} }
 
 // Warehouse is a catalog with its own storage location.
@@ -106,7 +105,7 @@ type Details struct {
 // then, these tables can be restored.
 type WaitingPurges struct {
 	Tables int
-	Bytes  int64 // the total size of their files, where it is known
+	Bytes  int64 // the total size of their files, as far as known
 }
 
 // SecretDetails describes a secret.
@@ -117,8 +116,8 @@ type SecretDetails struct {
 	At   time.Time
 }
 
-// List returns a page of the warehouses that the caller sees, ordered by name. next is the After of
-// the next page, empty if this is the last page.
+// List returns a page of the warehouses that are visible to the caller, ordered by name. To get the
+// next page, pass next as page.After. next is empty on the last page.
 func (w *Warehouses) List(ctx context.Context, page moorage.Page) (found []Warehouse, next string, err error) {
 	const op = "warehouses.List"
 	if _, err := w.directory.Resolve(ctx, w.caller, gate.ListWarehouses, moorage.Identifier{}, nil); err != nil {
@@ -162,9 +161,9 @@ func (w *Warehouses) Load(ctx context.Context, name string) (Details, error) {
 	return details, moorage.Annotate(op, name, err)
 }
 
-// ProbeStorage probes the storage of every warehouse, several at once. As soon as it knows that a
-// storage cannot be reached, it calls unreachable, one call at a time. It checks no privileges. The
-// error comes from the store or from ctx.
+// ProbeStorage probes the storage of every warehouse, several concurrently. As soon as it knows
+// that a storage cannot be reached, it calls unreachable. It never makes two calls of unreachable
+// at the same time. It checks no privileges. The error comes from the store or from ctx.
 func (w *Warehouses) ProbeStorage(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
 	return moorage.Annotate("warehouses.ProbeStorage", "", w.directory.ProbeAll(ctx, unreachable))
 }
@@ -181,8 +180,8 @@ func (k kept) item() registry.Item {
 	return registry.ContainerItem(moorage.Identifier{Warehouse: k.name}, k.value.ID)
 }
 
-// read reads the record of the warehouse called name for a caller of v, which requires manage on
-// the warehouse, or admin. It does not open the storage, because the request may be the one that
+// read reads the record of the warehouse called name for a caller of v. The caller needs manage on
+// the warehouse, or admin. read does not open the storage, because the request may be the one that
 // repairs the storage's settings.
 func (w *Warehouses) read(ctx context.Context, v gate.Verb, name string) (kept, error) {
 	if err := moorage.ValidateWarehouse(name); err != nil {
@@ -209,7 +208,7 @@ func (w *Warehouses) mayManage(ctx context.Context, v gate.Verb, name string, va
 	}
 	who, policy, err := w.guard.Who(ctx, w.caller)
 	switch {
-	case moorage.KindOf(err) == moorage.KindUnsupported: // access control is off
+	case moorage.KindOf(err) == moorage.KindUnsupported: // access control is disabled
 		return nil
 	case err != nil, who == nil: // nil: a job of the server
 		return err
@@ -243,7 +242,7 @@ func (w *Warehouses) detailsOf(ctx context.Context, k kept) (Details, error) {
 		return details, err
 	}
 	secret, err := w.readSecret(ctx, id)
-	if err != nil || len(secret.Sealed) == 0 { // another request is changing it
+	if err != nil || len(secret.Sealed) == 0 { // another request is changing the secret
 		return details, err
 	}
 	details.Secret = secretDetails(secret)

@@ -12,8 +12,8 @@ import (
 	"moorage/testkit"
 )
 
-// TestStoreGoesByItsClock: the store's time is that of the clock that it was given. A store that is
-// closed, and a request that has ended, are told so.
+// TestStoreGoesByItsClock: the store's time is that of its clock. A closed store and an ended
+// context are errors.
 func TestStoreGoesByItsClock(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()

@@ -1,7 +1,7 @@
 // Package memory is the store that keeps its records in memory. It is the reference model of
 // registry.Store, and the store of `serve --store memory`.
 //
-// It keeps the whole contract of registry.Store except durability: when the process ends, the
+// It fulfils the whole contract of registry.Store except durability: when the process ends, the
 // records are lost. One mutex orders all calls, so each call happens at one moment. The package
 // must not rely on anything outside the contract in registry.
 package memory
@@ -45,7 +45,7 @@ var _ registry.Store = (*Store)(nil)
 // use, it must not be read elsewhere at the same time.
 func New(random io.Reader) *Store { return NewWithClock(random, time.Now) }
 
-// NewWithClock is New with now as the store's clock. now must be safe for concurrent use.
+// NewWithClock is like New, with now as the store's clock. It must be safe for concurrent use.
 func NewWithClock(random io.Reader, now func() time.Time) *Store {
 	s := &Store{
 		random:  random,

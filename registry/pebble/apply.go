@@ -13,7 +13,7 @@ import (
 type request struct {
 	conditions []registry.Condition
 	writes     []storedWrite
-	hasChange  bool // the last write is a change that gets a place
+	hasChange  bool // the last write is a change, which gets a place in the order
 	// If alone is not nil, the request has no writes, and the committer calls alone between two
 	// groups. All earlier writes are on disk at that time. The result of alone is the answer.
 	alone  func() error
@@ -61,7 +61,7 @@ func (r *request) bytes() int {
 	return bytes
 }
 
-// Apply is Store.Apply.
+// Apply implements Store.Apply.
 func (s *instance) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	if err := batch.Check(); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *instance) newETags(batch registry.Batch) ([]registry.ETag, error) {
 }
 
 // wait returns the result of a request. It waits for the committer until ctx ends. If the store has
-// failed, it does not wait for the committer, which the guard may hold up.
+// failed, wait returns without the committer, because the guard may be blocking it.
 func (s *instance) wait(ctx context.Context, r *request) error {
 	select {
 	case err := <-r.answer:

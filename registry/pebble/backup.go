@@ -18,14 +18,14 @@ import (
 	"moorage/registry"
 )
 
-// unfinishedEnding ends the name of a backup's folder while the backup is being written.
+// unfinishedEnding is the suffix of a backup's folder while the backup is being written.
 const unfinishedEnding = ".unfinished"
 
-// errWithin means that the backup would be in the folder of the store, where the engine may take it
-// for a file of its own.
+// errWithin means that the backup would be in the folder of the store, where the engine might take
+// it for one of its own files.
 var errWithin = errors.New("it lies within the folder of the store")
 
-// Backup is Store.Backup.
+// Backup implements Store.Backup.
 func (s *instance) Backup(ctx context.Context, dir, name string,
 	prepare func(context.Context, registry.Store) error) (records int, err error) {
 	defer func() {
@@ -65,7 +65,7 @@ func (s *instance) Backup(ctx context.Context, dir, name string,
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = checkAbsent(files, dir) // the rename would replace an empty folder made since the first check
+		err = checkAbsent(files, dir) // the rename would replace an empty folder created after the first check
 	}
 	if err == nil {
 		err = moveDurably(files, unfinished, dir)
@@ -116,8 +116,8 @@ func checkAbsent(files vfs.FS, name string) error {
 	}
 }
 
-// checkpoint lets the committer copy the engine's files to a folder called name in the new folder
-// dir. After an error nothing remains in dir. If the store has failed, that is true only once the
+// checkpoint makes the committer copy the engine's files to a folder called name in the new folder
+// dir. After an error, nothing is left in dir. If the store has failed, this holds only after the
 // store is closed.
 //
 // The committer makes the copy because between two groups all of the engine's log is on disk. If
@@ -152,7 +152,7 @@ func (s *instance) checkpoint(ctx context.Context, dir, name string) error {
 		}
 	case <-s.failure.happened:
 		s.queue.withdraw(r)
-		return s.failure.get() // the committer may be held up until the store is closed
+		return s.failure.get() // the committer may be blocked until the store is closed
 	}
 	select {
 	case err := <-r.answer:
@@ -186,10 +186,10 @@ func panicked(reason any) error {
 	return fmt.Errorf("the engine panicked: %v", reason)
 }
 
-// prepare lets the function do change the copy of the store in dir, durably.
+// prepare calls the function do on the copy of the store in dir. Its changes are durable.
 func (s *instance) prepare(ctx context.Context, dir string, do func(context.Context, registry.Store) error) error {
-	// A copy that fails must stay failed: if it reopened itself, it could lack changes that do
-	// made.
+	// A copy that fails must stay failed: if it reopened itself, it could lack changes made by the
+	// function do.
 	copied, err := open(dir, Options{FS: s.guard.FS}, func(*engine.Options) {})
 	if err != nil {
 		return fmt.Errorf("open the copy: %w", err)
@@ -227,8 +227,8 @@ func (s *instance) verify(dir string) (records int, err error) {
 	return records, nil
 }
 
-// countRecords reads all of db and returns the number of records. Zero is an error, because every
-// store has some.
+// countRecords reads all of db and returns the number of records. Zero is an error, because no
+// store is empty.
 func countRecords(db *engine.DB) (records int, err error) {
 	iter, err := db.NewIter(nil)
 	if err != nil {

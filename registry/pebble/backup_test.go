@@ -21,7 +21,7 @@ import (
 	"moorage/registry"
 )
 
-// Where the backups of these tests are.
+// The locations of the backups in these tests.
 const (
 	backupDir  = "data/backup"
 	backupName = "registry"
@@ -30,7 +30,7 @@ const (
 // inBackup reports whether op concerns a backup, finished or not.
 func inBackup(op errorfs.Op) bool { return strings.HasPrefix(op.Path, backupDir) }
 
-// readBackup opens a backup and returns what it holds, after a look whether its parts agree.
+// readBackup opens a backup, checks that its parts agree, and returns its content.
 func readBackup(t *testing.T, files vfs.FS, dir string) *witness {
 	t.Helper()
 	s, err := open(files.PathJoin(dir, backupName), Options{FS: files}, smallTables)
@@ -45,7 +45,7 @@ func readBackup(t *testing.T, files vfs.FS, dir string) *witness {
 	return w
 }
 
-// leftovers returns the names in data beside those of the store and of wanted backups.
+// leftovers returns the names in data other than those of the store and of the wanted backups.
 func leftovers(t *testing.T, files vfs.FS, wanted ...string) []string {
 	t.Helper()
 	names, err := files.List(path.Dir(testDir))
@@ -61,15 +61,15 @@ func leftovers(t *testing.T, files vfs.FS, wanted ...string) []string {
 	return left
 }
 
-// TestBackupUnderLoad takes backups while writers commit in groups: each holds what was
-// acknowledged before, nothing by halves, and nothing that a power cut at the moment of the copy
-// would have taken from the store.
+// TestBackupUnderLoad makes backups while writers commit in groups. Each backup has all earlier
+// acknowledged commits, no partial commits, and no commit that a power cut at the moment of the
+// copy would have undone.
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
 	const backups = 8
 	random := rand.New(rand.NewPCG(testSeed(t), 1))
 	files := vfs.NewCrashableMem()
-	var left *vfs.MemFS // what a power cut leaves at the moment when a backup begins to copy the log
+	var left *vfs.MemFS // the files left by a power cut when a backup begins to copy the log
 	s := openStore(t, hooked(files, func(op errorfs.Op) error {
 		if inBackup(op) && op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".log") && left == nil {
 			left = files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0, RNG: random})
@@ -110,14 +110,14 @@ func TestBackupUnderLoad(t *testing.T) {
 				t.Errorf("backup %d: writer %d is at step %d; acknowledged was %d, durable %d", n, writer, step, acknowledged[writer], durable.steps[writer])
 			}
 		}
-		// The format, two records of each writer that has begun, and the changes.
+		// The format, up to two records of each writer, and the changes.
 		if most := 1 + 2*powerWriters + changes; records > most || records < 1+changes {
 			t.Errorf("backup %d: %d records, want at most %d", n, records, most)
 		}
 	}
 }
 
-// readDurable returns what a store holds that was left by a power cut.
+// readDurable returns the content of a store after a power cut.
 func readDurable(t *testing.T, files vfs.FS) *witness {
 	t.Helper()
 	s := openStore(t, files, smallTables)
@@ -129,8 +129,8 @@ func readDurable(t *testing.T, files vfs.FS) *witness {
 	return w
 }
 
-// TestBackupWaitsForTheGroup holds up the sync of a group: a backup that begins meanwhile has to
-// wait, and then holds the group.
+// TestBackupWaitsForTheGroup delays the sync of a group. A backup that begins in the meantime must
+// wait, and then has the group.
 func TestBackupWaitsForTheGroup(t *testing.T) {
 	t.Parallel()
 	files := vfs.NewMem()
@@ -170,15 +170,15 @@ func TestBackupWaitsForTheGroup(t *testing.T) {
 	}
 }
 
-// waiting returns how many requests the committer has not taken.
+// waiting returns the number of requests that the committer has not taken yet.
 func (q *queue) waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.requests)
 }
 
-// TestBackupFullDisk lets each change of the file system that a backup makes fail in turn: it says
-// so and leaves nothing, and the store goes on.
+// TestBackupFullDisk makes each change of the file system by a backup fail in turn. The backup
+// returns an error and leaves nothing, and the store continues.
 func TestBackupFullDisk(t *testing.T) {
 	t.Parallel()
 	task := registry.TaskKey(registry.ID{1})
@@ -228,8 +228,8 @@ func TestBackupFullDisk(t *testing.T) {
 					}
 					break
 				}
-				// Some folders are synced for good measure only, and a file that cannot be linked
-				// is copied.
+				// The syncs of some folders are not essential, and a file that cannot be linked is
+				// copied.
 				if err != nil && (!errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "back up to "+backupDir)) {
 					t.Errorf("fault %d: %v, want ENOSPC and what was done", k, err)
 				}
@@ -261,7 +261,7 @@ func TestBackupFullDisk(t *testing.T) {
 	}
 }
 
-// isInBackup reports whether a backup holds a record.
+// isInBackup reports whether a backup contains a record.
 func isInBackup(t *testing.T, files vfs.FS, key registry.Key) bool {
 	t.Helper()
 	s, err := Open(files.PathJoin(backupDir, backupName), Options{FS: files})
@@ -276,8 +276,8 @@ func isInBackup(t *testing.T, files vfs.FS, key registry.Key) bool {
 	return records[0].Exists()
 }
 
-// TestBackupPrepared changes the copy before it is a backup: what was done is in it when a power
-// cut follows, and not in the store. There is no backup if that fails.
+// TestBackupPrepared changes the copy before it becomes a backup. After a power cut, the changes
+// are in the backup, and not in the store. If a change fails, there is no backup.
 func TestBackupPrepared(t *testing.T) {
 	t.Parallel()
 	files := vfs.NewCrashableMem()
@@ -303,7 +303,7 @@ func TestBackupPrepared(t *testing.T) {
 		t.Errorf("%d records, error %v; want the format, two of the writer, a change and the task", records, err)
 	}
 	left := files.CrashClone(vfs.CrashCloneCfg{})
-	removeLogs(t, left, left.PathJoin(backupDir, backupName)) // nobody would miss them
+	removeLogs(t, left, left.PathJoin(backupDir, backupName)) // the backup must not need them
 	if !isInBackup(t, left, task) {
 		t.Error("what was done to the copy is not in the backup, or in its log only")
 	}
@@ -331,7 +331,8 @@ func removeLogs(t *testing.T, files vfs.FS, dir string) {
 	}
 }
 
-// TestBackupOverSomething asks for backups where something is, and where nothing can be.
+// TestBackupOverSomething requests backups in places that already exist, and in places that are not
+// possible.
 func TestBackupOverSomething(t *testing.T) {
 	t.Parallel()
 	files := vfs.NewMem()
@@ -344,7 +345,7 @@ func TestBackupOverSomething(t *testing.T) {
 		backupDir:               fs.ErrExist,
 		testDir:                 fs.ErrExist,
 		"elsewhere/backups":     fs.ErrNotExist,
-		testDir + "/000099.log": errWithin, // the engine would take it for its log when it is opened again
+		testDir + "/000099.log": errWithin, // the next opening would take it for a log of the engine
 		testDir + "/a/b":        errWithin,
 	} {
 		if _, err := s.Backup(t.Context(), dir, backupName, nil); !errors.Is(err, want) {
@@ -356,7 +357,7 @@ func TestBackupOverSomething(t *testing.T) {
 	}
 }
 
-// TestBackupOfAFailedStore asks a store that has failed, and one that is closed.
+// TestBackupOfAFailedStore requests backups of a failed store and of a closed one.
 func TestBackupOfAFailedStore(t *testing.T) {
 	t.Parallel()
 	files := vfs.NewMem()
@@ -374,7 +375,8 @@ func TestBackupOfAFailedStore(t *testing.T) {
 	}
 }
 
-// TestBackupOfDamage damages a table of the store: a backup reads what it copied, so it finds that.
+// TestBackupOfDamage damages a table of the store. A backup reads its copy, so it detects the
+// damage.
 func TestBackupOfDamage(t *testing.T) {
 	t.Parallel()
 	files := vfs.NewMem()
@@ -415,5 +417,5 @@ func TestBackupOfDamage(t *testing.T) {
 	if left := leftovers(t, files); left != nil {
 		t.Errorf("left: %q", left)
 	}
-	_ = s.Close() // what else the damage leads to is not the question here
+	_ = s.Close() // other effects of the damage do not matter here
 }

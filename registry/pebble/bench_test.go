@@ -13,10 +13,10 @@ import (
 	"moorage/registry/pebble"
 )
 
-// benchRecords is how many tables the store of the benchmarks holds.
+// benchRecords is the number of tables in the store of the benchmarks.
 const benchRecords = 10_000
 
-// benchPointer returns a pointer as a table has it.
+// benchPointer returns a typical pointer of a table.
 func benchPointer(b *testing.B, n int) []byte {
 	b.Helper()
 	value, err := registry.Encode(registry.Pointer{
@@ -61,7 +61,7 @@ func benchStore(b *testing.B) *pebble.Store {
 	return s
 }
 
-// BenchmarkGet reads what a load reads: one pointer, or what leads to it as well.
+// BenchmarkGet reads the records of a load: one pointer, or also the records on the path to it.
 func BenchmarkGet(b *testing.B) {
 	s := benchStore(b)
 	keys := make([][]registry.Key, benchRecords)
@@ -80,7 +80,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkGetWhileWriting reads while a client writes: reads never wait for its syncs.
+// BenchmarkGetWhileWriting reads while a client writes. Reads never wait for the client's syncs.
 func BenchmarkGetWhileWriting(b *testing.B) {
 	s := benchStore(b)
 	var done atomic.Bool
@@ -104,8 +104,8 @@ func BenchmarkGetWhileWriting(b *testing.B) {
 	writer.Wait()
 }
 
-// BenchmarkApply commits as one table's commit does: a pointer by its ETag, and a change. Each
-// client has a table of its own.
+// BenchmarkApply makes the writes of a commit to one table: a pointer, on condition of its ETag,
+// and a change. Each client has its own table.
 func BenchmarkApply(b *testing.B) {
 	for _, clients := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
@@ -147,7 +147,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen opens and closes a store: a new one, and one with the records of many tables.
+// BenchmarkOpen opens and closes two stores: a new one, and one with the records of many tables.
 func BenchmarkOpen(b *testing.B) {
 	b.Run("new", func(b *testing.B) {
 		for b.Loop() {
@@ -191,7 +191,8 @@ func openAndClose(b *testing.B, dir string) {
 	}
 }
 
-// BenchmarkBackup backs up while a client commits, and reports the longest that a commit took.
+// BenchmarkBackup makes backups while a client commits, and reports the longest duration of a
+// commit.
 func BenchmarkBackup(b *testing.B) {
 	s := benchStore(b)
 	parent := b.TempDir()

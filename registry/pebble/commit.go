@@ -49,7 +49,7 @@ func (s *instance) commit(requests []*request, buf *[]byte) {
 			return
 		}
 	}
-	// Close gives the rest of the batch back to the engine's pool; this cannot fail.
+	// Close returns the rest of the batch to the engine's pool; this cannot fail.
 	_ = g.batch.Close()
 	answer(g.applied, nil)
 	for _, w := range g.waiting {
@@ -93,8 +93,8 @@ type group struct {
 	last  registry.Position
 	buf   *[]byte
 
-	written map[registry.Key]header // by the group; the zero header for a delete
-	filter  filter                  // of view, for records that probably do not exist
+	written map[registry.Key]header // records written by the group; the zero header for a delete
+	filter  filter                  // of view; for records that probably do not exist
 	applied []*request
 	waiting []verdict
 }
@@ -122,7 +122,7 @@ func (g *group) decide(r *request) {
 	r.answer <- err
 }
 
-// look reads everything on which the request depends. It returns whether the request saw a write of
+// look reads everything that the request depends on. It returns whether the request saw a write of
 // the group, and the error of the first condition that does not hold. It also returns the positions
 // of changes that the request overwrites or deletes. It adds nothing to the group. So if the engine
 // panics, only this request fails, as with a panic in a reader's goroutine.
@@ -139,8 +139,8 @@ func (g *group) look(r *request) (sawGroup bool, unplaced []registry.Position, e
 	return sawGroup, unplaced, err
 }
 
-// check returns a FailedError for the first condition that does not hold. sawGroup reports whether
-// it read a record that the group has written.
+// check returns a FailedError for the first condition that does not hold. sawGroup is true if it
+// read a record that the group has written.
 func (g *group) check(conditions []registry.Condition) (sawGroup bool, err error) {
 	for i, c := range conditions {
 		h, written, err := g.conditionHeader(c)
@@ -155,9 +155,9 @@ func (g *group) check(conditions []registry.Condition) (sawGroup bool, err error
 	return sawGroup, nil
 }
 
-// conditionHeader is header for the record of a condition. A record that must be absent nearly
-// always is, because change IDs and keys are new. The engine's filters show that without reading a
-// block from disk.
+// conditionHeader is like header, for the record of a condition. A record that must be absent
+// nearly always is absent, because IDs of changes and keys are new. The engine's filters show that
+// without reading a block from disk.
 func (g *group) conditionHeader(c registry.Condition) (h header, written bool, err error) {
 	if _, written := g.written[c.Key]; !written && c.Kind == registry.CondAbsent {
 		*g.buf = appendRecordKey((*g.buf)[:0], c.Key)
@@ -178,7 +178,7 @@ func (g *group) header(key registry.Key) (h header, written bool, err error) {
 	return h, false, err
 }
 
-// unplaced returns the positions of the changes that the request deletes or writes again.
+// unplaced returns the positions of the changes that the request deletes or overwrites.
 func (g *group) unplaced(r *request) ([]registry.Position, error) {
 	var unplaced []registry.Position
 	for i, w := range r.writes {

@@ -16,8 +16,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// TestStoreWithSmallTables holds the store against the contract while its engine rotates
-// the log, flushes and compacts all the time.
+// TestStoreWithSmallTables checks the store against the contract while its engine constantly
+// rotates the log, flushes and compacts.
 func TestStoreWithSmallTables(t *testing.T) {
 	t.Parallel()
 	registrytest.Run(t, func(t *testing.T) registry.Store { return openStore(t, vfs.NewMem(), smallTables) })
@@ -36,7 +36,7 @@ func queued(s *instance, n int) {
 	}
 }
 
-// applying applies a batch in a goroutine and returns where its error will be.
+// applying applies a batch in a goroutine, and returns the channel of its error.
 func applying(ctx context.Context, s *instance, batch registry.Batch) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -87,7 +87,7 @@ func TestReadersSeeNothingThatIsNotDurable(t *testing.T) {
 	done := applying(t.Context(), s, batch)
 	<-g.arrived
 
-	// The batch is in the engine, and its sync is held up: reads answer what was before, at once.
+	// The batch is in the engine, and its sync is delayed. Reads return the previous state at once.
 	if got := value(t, s, "a"); got != "old" {
 		t.Errorf("Get answered %q before the sync, want old", got)
 	}
@@ -117,14 +117,14 @@ func TestReadersSeeNothingThatIsNotDurable(t *testing.T) {
 	}
 }
 
-// TestReadersDoNotWaitForTheEnginesFiles holds up the sync with which a flush ends: calls
-// that do not need it go on, also one that reads in a view which was replaced meanwhile.
+// TestReadersDoNotWaitForTheEnginesFiles delays the sync at the end of a flush. Calls that do not
+// need it continue, including a read in a view that was replaced in the meantime.
 func TestReadersDoNotWaitForTheEnginesFiles(t *testing.T) {
 	t.Parallel()
 	g := newGate(isManifestSync)
 	s := openStore(t, hooked(vfs.NewMem(), g.hook), func(options *engine.Options) {
 		smallTables(options)
-		options.MemTableStopWritesThreshold = 1000 // else the engine lets writes wait for the flush
+		options.MemTableStopWritesThreshold = 1000 // otherwise the engine makes writes wait for the flush
 	})
 	defer closeStore(t, s)
 	g.close()
@@ -155,8 +155,8 @@ func TestReadersDoNotWaitForTheEnginesFiles(t *testing.T) {
 	g.open()
 }
 
-// TestLosersHearItAfterTheSync lets requests of one group meet: what they hear of one
-// another must wait for the sync, what they hear of older records need not.
+// TestLosersHearItAfterTheSync makes requests of one group conflict. A refusal because of a record
+// of the group must wait for the sync. A refusal because of an older record need not.
 func TestLosersHearItAfterTheSync(t *testing.T) {
 	t.Parallel()
 	g := newGate(isLogSync)
@@ -179,7 +179,7 @@ func TestLosersHearItAfterTheSync(t *testing.T) {
 		answers = append(answers, applying(t.Context(), s, batch))
 		queued(s, i+1)
 	}
-	// Let the first group through; the second then waits for its own sync.
+	// Release the first group; the second then waits for its own sync.
 	g.mu.Lock()
 	held := g.shut
 	g.shut = make(chan struct{})
@@ -273,7 +273,7 @@ func TestCloseCarriesOutWhatIsQueued(t *testing.T) {
 	}
 }
 
-// TestLargeGroupsAreSplit lets more data queue than one group takes.
+// TestLargeGroupsAreSplit queues more data than fits into one group.
 func TestLargeGroupsAreSplit(t *testing.T) {
 	t.Parallel()
 	g := newGate(isLogSync)
@@ -321,14 +321,14 @@ func TestChangesBehindDamage(t *testing.T) {
 	})
 }
 
-// TestEnginePanicsAtALook lets the engine panic while the committer reads for a request, which it
-// answers with that; it goes on with the others.
+// TestEnginePanicsAtALook makes the engine panic while the committer reads for a request. That
+// request gets an error, and the committer continues with the others.
 func TestEnginePanicsAtALook(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, vfs.NewMem(), asItIs)
 	defer closeStore(t, s)
 	gone := newView(s.db, &s.retired)
-	if err := gone.snapshot.Close(); err != nil { // the engine panics at reads in it
+	if err := gone.snapshot.Close(); err != nil { // the engine panics on reads in it
 		t.Fatal(err)
 	}
 	g := &group{view: gone, buf: new([]byte), batch: s.db.NewBatch(), written: make(map[registry.Key]header)}

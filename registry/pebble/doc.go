@@ -19,9 +19,9 @@
 //	                    answer the requests
 //
 // If a request is refused because of a record that its own group wrote, it is also answered after
-// the sync. Until then that record may still be lost. Overlaying the old values on the engine's
-// state was rejected: it would cost every List a merge, while a view costs every group only one
-// snapshot.
+// the sync. Until then that record may still be lost. An alternative is to overlay the old values
+// on the engine's state. It was rejected: every List would need a merge, while a view costs each
+// group only one snapshot.
 //
 // # Failure
 //
@@ -31,11 +31,11 @@
 // the first error it marks the store failed and freezes: later writes of the engine wait, and never
 // reach the disk. Applies in progress are answered with ErrUnknown, and later Applies with
 // ErrFailed. Reads continue from the last view. When the store is closed, the guard reports success
-// to the engine, so that the engine can close. Opening the directory again restores everything that
+// to the engine, so that the engine can close. Reopening the directory restores everything that
 // reached the disk. Opening moves the content of the log to a new table and syncs that table. So
 // after a failed sync of the log, it does not matter which of its pages reached the disk.
 //
-// An instance is the store from one opening of the engine to the next. It fails for good at its
+// An instance is the store from one opening of the engine to the next. It fails permanently at its
 // first error. If the disk was full, Store closes the failed instance and opens another when the
 // disk has room. Other errors may mean that the disk is broken, so an operator must check it.
 //

@@ -58,7 +58,7 @@ func (s *instance) openEngine(cacheBytes int64, tune func(*engine.Options)) (db 
 	return engine.Open(s.dir, s.engineOptions(cache, tune))
 }
 
-// checkFiles reports ErrNewerFormat if the format of the engine's files is unknown to this version
+// checkFiles returns ErrNewerFormat if the format of the engine's files is unknown to this version
 // of the engine. The engine keeps the format in the name of a file. checkFiles also refuses a
 // directory that is not a complete store. In such a directory the engine would make a new store and
 // delete the tables.
@@ -83,21 +83,22 @@ func (s *instance) checkFiles() error {
 	return nil
 }
 
-// manifestMarker begins the name of the file that names the list of tables. A new store gets that
-// file before its first log. If the file is missing, the engine takes the directory for empty.
+// manifestMarker is the prefix of the name of the file that refers to the list of tables. A new
+// store gets that file before its first log. If the file is missing, the engine takes the directory
+// for empty.
 const manifestMarker = "marker.manifest."
 
 func isManifestMarker(name string) bool { return strings.HasPrefix(name, manifestMarker) }
 
 // isContent reports whether a file may hold records. Such a file is a table or a log of the engine,
-// whose name is a number.
+// and its name is a number.
 func isContent(name string) bool {
 	number, ending, _ := strings.Cut(name, ".")
 	return number != "" && strings.Trim(number, "0123456789") == "" && (ending == "sst" || ending == "log")
 }
 
-// load checks that the engine's content is a store of a format that this version can read. It makes
-// an empty engine a store, and reads the last assigned position.
+// load checks that the engine's content is a store in a format that this version can read. If the
+// engine is empty, load creates a store. It also reads the last assigned position.
 func (s *instance) load() error {
 	v := newView(s.db, &s.retired)
 	defer v.release()

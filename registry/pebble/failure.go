@@ -7,7 +7,7 @@ import (
 	"moorage/registry"
 )
 
-// failure is the reason why the store has failed, if it has. It is safe for concurrent use.
+// failure holds the reason of the store's failure, if it has failed. It is safe for concurrent use.
 type failure struct {
 	happened chan struct{} // closed when there is a reason
 
@@ -32,8 +32,8 @@ func (f *failure) set(reason error) (toLog bool) {
 	return f.opened
 }
 
-// open marks the store as open: from now on set requires that the reason is logged. It returns the
-// reason if the store has failed already.
+// open marks the store as open: from now on, set requires its caller to log the reason. It returns
+// the reason if the store has already failed.
 func (f *failure) open() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

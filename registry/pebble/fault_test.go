@@ -14,7 +14,8 @@ import (
 	"moorage/testkit/scale"
 )
 
-// faultApplies and faultValueBytes make the engine rotate its log and flush several times.
+// faultApplies and faultValueBytes are large enough to make the engine rotate its log and flush
+// several times.
 const (
 	faultApplies    = 24
 	faultValueBytes = 3 << 10
@@ -28,16 +29,15 @@ func faultBatch(n int) registry.Batch {
 	return batch
 }
 
-// faultRun is what a run over a file system with faults has learned.
+// faultRun is the result of a run over a file system with faults.
 type faultRun struct {
 	opened  bool
-	applied int   // steps that were acknowledged
-	unknown int   // steps that were answered with ErrUnknown: 0 or 1
+	applied int   // acknowledged steps
+	unknown int   // steps with ErrUnknown: 0 or 1
 	err     error // the first error
 }
 
-// runWithFaults makes the steps until one fails, and then holds the failed store against what it
-// promises.
+// runWithFaults makes the steps until one fails, and then checks the promises of a failed store.
 func runWithFaults(t *testing.T, fs vfs.FS) (run faultRun) {
 	t.Helper()
 	s, err := open(testDir, Options{FS: fs}, smallTables)
@@ -45,7 +45,7 @@ func runWithFaults(t *testing.T, fs vfs.FS) (run faultRun) {
 		return faultRun{err: err}
 	}
 	defer func() {
-		// Errors of closing a store that failed are of no use; it must only come to an end.
+		// Errors on closing a failed store do not matter, but Close must return.
 		if err := s.Close(); err != nil && run.err == nil && s.Healthy(t.Context()) == nil {
 			run.err = err
 		}
@@ -76,7 +76,8 @@ func runWithFaults(t *testing.T, fs vfs.FS) (run faultRun) {
 	return run
 }
 
-// checkSteps fails unless the store is as after so many steps, or up to so many more.
+// checkSteps fails the test unless the store has the state after applied steps, or after up to more
+// further steps.
 func checkSteps(t *testing.T, s registry.Store, applied, more int) {
 	t.Helper()
 	before := countSteps(t, s)
@@ -84,7 +85,7 @@ func checkSteps(t *testing.T, s registry.Store, applied, more int) {
 	for id := range values {
 		values[id] = value(t, s, fmt.Sprint(id))
 	}
-	// A step of unknown outcome may become visible at any moment, also between two reads.
+	// A step with an unknown outcome may become visible at any moment, even between two reads.
 	after := countSteps(t, s)
 	if before < applied || after > applied+more {
 		t.Fatalf("the store has %d, then %d changes after %d steps and %d unknown ones", before, after, applied, more)
@@ -96,7 +97,7 @@ func checkSteps(t *testing.T, s registry.Store, applied, more int) {
 	}
 }
 
-// valueAfter returns the value of record id after so many steps.
+// valueAfter returns the value of record id after a number of steps.
 func valueAfter(id, steps int) string {
 	for n := steps - 1; n >= 0; n-- {
 		if n%faultRecords == id {
@@ -106,8 +107,8 @@ func valueAfter(id, steps int) string {
 	return ""
 }
 
-// countSteps returns how many steps Changes shows, and fails unless they are the first ones in
-// their order.
+// countSteps returns the number of steps in Changes. It fails the test unless they are the first
+// steps, in order.
 func countSteps(t *testing.T, s registry.Store) int {
 	t.Helper()
 	changes, err := s.Changes(t.Context(), 0, registry.ListLimitMax)
@@ -122,8 +123,8 @@ func countSteps(t *testing.T, s registry.Store) int {
 	return len(changes)
 }
 
-// TestFullDisk lets the disk be full at each change of the file system in turn: for this
-// change only, and from this change on.
+// TestFullDisk simulates a full disk at each change of the file system in turn: for this change
+// only, and from this change on.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"once", "from then on"} {

@@ -7,7 +7,7 @@ import (
 	engine "github.com/cockroachdb/pebble/v2"
 )
 
-// filter looks for keys of a view that probably do not exist. For such a key the engine's Get reads
+// filter looks up keys of a view that probably do not exist. For such a key the engine's Get reads
 // a block of the last level, which holds nearly all records. An iterator, unlike Get, uses the
 // filters of that level too. The filters take about a byte for each record and stay in the cache.
 // One iterator serves a whole group, because creating an iterator costs more than a lookup.
@@ -47,6 +47,6 @@ func (f *filter) close() {
 	}
 }
 
-// abandon drops an iterator in which the engine panicked without closing it, because it may hold
-// internal locks.
+// abandon drops an iterator in which the engine has panicked. It does not close the iterator, which
+// may hold internal locks.
 func (f *filter) abandon() { f.iter = nil }

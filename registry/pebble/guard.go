@@ -25,7 +25,7 @@ type guard struct {
 	fail func(error)
 
 	apart  atomic.Pointer[string] // the folder of the current backup; nil if there is none
-	frozen atomic.Bool            // no change reaches the file system; set by fail
+	frozen atomic.Bool            // if true, no change reaches the file system; set by fail
 	once   sync.Once              // closes gone
 	gone   chan struct{}          // closed by letGo
 	void   vfs.FS                 // holds files that are created after letGo
@@ -64,7 +64,7 @@ func (g *guard) change(what, name string, do func() error) (made bool) {
 	return false
 }
 
-// open is change for calls that return a file.
+// open is like change, for calls that return a file.
 func (g *guard) open(what, name string, do func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
 	made := g.change(what, name, func() (err error) {
@@ -170,7 +170,7 @@ func (g *guard) Lock(name string) (io.Closer, error) {
 }
 
 // GetDiskUsage implements vfs.FS. The engine uses the result to pace itself, and would take an
-// error for an error of its own.
+// error for its own.
 func (g *guard) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 	usage, err := g.FS.GetDiskUsage(path)
 	if err != nil {

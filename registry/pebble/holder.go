@@ -10,7 +10,7 @@ import (
 )
 
 // lockedBy returns ErrLocked, with the id of the process that has the lock on the file called name.
-// It leaves the id out if the system does not know it, such as that of a process in another
+// It leaves out the ID if the system does not know it, for example if the process is in another
 // container. This process must have no lock on the file: closing the file would end that lock.
 func lockedBy(name string) error {
 	file, err := os.Open(name)

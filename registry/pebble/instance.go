@@ -14,8 +14,8 @@ import (
 	"moorage/registry"
 )
 
-// instance is a store from the moment when the engine opens its files until the engine closes them.
-// A failed instance stays failed. It is safe for concurrent use.
+// instance is a store between the moments when the engine opens and closes its files. A failed
+// instance stays failed. It is safe for concurrent use.
 type instance struct {
 	dir    string
 	logger *slog.Logger
@@ -41,8 +41,8 @@ type instance struct {
 
 	buffers sync.Pool // of *[]byte, for the engine's keys
 	pages   sync.Pool // of *page
-	// backupMu lets one backup be written at a time. It is taken before any other lock, and held
-	// over I/O.
+	// backupMu ensures that only one backup is written at a time. It is taken before any other
+	// lock, and held over I/O.
 	backupMu sync.Mutex
 	failure  failure
 
@@ -52,7 +52,7 @@ type instance struct {
 
 var _ registry.Store = (*instance)(nil)
 
-// open opens the store in dir as Open does. tune lets tests change the engine's settings.
+// open opens the store in dir, like Open. Tests use tune to change the engine's settings.
 func open(dir string, options Options, tune func(*engine.Options)) (*instance, error) {
 	dir, options, err := options.complete(dir)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *instance) start(cacheBytes int64, tune func(*engine.Options)) error {
 }
 
 // watch releases the engine as soon as the store fails, until stop is called. It is needed while
-// the engine opens or closes, because a goroutine waits for the engine then.
+// the engine opens or closes, because a goroutine then waits for the engine.
 func (s *instance) watch() (stop func()) {
 	stopped := make(chan struct{})
 	var watcher sync.WaitGroup
@@ -117,7 +117,7 @@ func (s *instance) watch() (stop func()) {
 // Healthy returns why the store has failed, or nil if it has not.
 func (s *instance) Healthy(context.Context) error { return s.failure.get() }
 
-// Close is Store.Close.
+// Close implements Store.Close.
 func (s *instance) Close() error {
 	s.closeOnce.Do(func() {
 		s.queue.close()

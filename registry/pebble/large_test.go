@@ -26,15 +26,16 @@ import (
 var changesFlag = flag.Int("changes", 1_000_000, "how many changes the large store of BenchmarkApplyToLarge holds")
 
 const (
-	// loadedTableChanges is how many changes one file holds that a test gives to the engine: about
-	// 100 MB, as the last level has them.
+	// loadedTableChanges is the number of changes in each file that the tests load into the engine:
+	// about 100 MB, like files in the last level.
 	loadedTableChanges = 400_000
-	// flatMax is how much more a commit may cost over the large store than over a small one.
+	// flatMax is the maximum ratio of the costs of a commit over the large store and over a small
+	// one.
 	flatMax = 1.3
 )
 
-// loadedID returns the ID of the change n of count. They lie evenly among all IDs, as drawn ones
-// do, and are in their order.
+// loadedID returns the ID of change n of count changes. The IDs are evenly distributed among all
+// IDs, like random ones, and ascending.
 func loadedID(n, count int) registry.ID {
 	var id registry.ID
 	binary.BigEndian.PutUint64(id[:], uint64(n)*(^uint64(0)/uint64(count)))
@@ -43,7 +44,7 @@ func loadedID(n, count int) registry.ID {
 	return id
 }
 
-// drawnID returns an ID that no loaded change has.
+// drawnID returns a random ID that differs from those of the loaded changes.
 func drawnID(random *rand.Rand) registry.ID {
 	var id registry.ID
 	binary.BigEndian.PutUint64(id[:], random.Uint64())
@@ -63,8 +64,8 @@ func commitChange(id registry.ID) *registry.Change {
 	}
 }
 
-// loadChanges makes a store with count changes in dir, which lie in the last level of its engine,
-// as those of a store lie that grew.
+// loadChanges creates a store in dir with count changes in the last level of its engine, like a
+// store that has grown over time.
 func loadChanges(tb testing.TB, dir string, count int) {
 	tb.Helper()
 	s, err := open(dir, Options{}, asItIs)
@@ -110,7 +111,7 @@ func loadedChange(tb testing.TB, id registry.ID) (registry.Write, registry.ETag)
 	return registry.Put(registry.ChangeKey(id), registry.StateNone, value), registry.ETag(id)
 }
 
-// ingest gives the engine a file with what write sets, in the order of the keys.
+// ingest loads a file into the engine. write must set its records, in the order of their keys.
 func ingest(tb testing.TB, s *instance, options *engine.Options, write func(set func(key, stored []byte))) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "table.sst")
@@ -143,13 +144,13 @@ func tableReads() (vfs.FS, *atomic.Int64) {
 	})), &reads
 }
 
-// TestCommitsReadNoOldChanges: that a commit's change and key are not there yet is known without a
-// look at the files that hold all older ones, also when these do not fit into memory.
+// TestCommitsReadNoOldChanges: the check that a commit's change and key are new does not read the
+// files with older ones, even if these do not fit into memory.
 func TestCommitsReadNoOldChanges(t *testing.T) {
 	t.Parallel()
 	const (
-		loaded   = 50_000  // in some 18 MB
-		memTable = 1 << 20 // the engine takes it off the cache
+		loaded   = 50_000  // takes some 18 MB
+		memTable = 1 << 20 // the engine deducts it from the cache
 		cache    = memTable + 2<<20
 		commits  = 500
 		// A filter has one wrong answer in a hundred, and the engine reads a few blocks for each.
@@ -175,7 +176,7 @@ func TestCommitsReadNoOldChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	commit() // reads what the engine keeps of each file
+	commit() // loads the parts of each file that the engine keeps
 	before := reads.Load()
 	for range commits {
 		commit()
@@ -186,7 +187,7 @@ func TestCommitsReadNoOldChanges(t *testing.T) {
 	refusesLoaded(t, s, loaded)
 }
 
-// refusesLoaded fails the test unless changes that are there are refused when they are made again.
+// refusesLoaded fails the test unless existing changes are refused when they are written again.
 func refusesLoaded(t *testing.T, s *instance, loaded int) {
 	t.Helper()
 	for n := 0; n < loaded; n += loaded / 100 {
@@ -197,8 +198,7 @@ func refusesLoaded(t *testing.T, s *instance, loaded int) {
 	}
 }
 
-// applies commits to tables with some clients, count times in all, and returns the time of one on
-// the average.
+// applies makes count commits to tables with some clients, and returns the mean time of one.
 func applies(tb testing.TB, s *instance, random *rand.Rand, clients, count int) time.Duration {
 	tb.Helper()
 	var done atomic.Int64
@@ -215,7 +215,7 @@ func applies(tb testing.TB, s *instance, random *rand.Rand, clients, count int) 
 			}
 			was, required := records[0], registry.Absent(key)
 			for done.Add(1) <= int64(count) {
-				// As a commit with a key: its outcome is new as well.
+				// Like a commit with a key, which also has a new outcome.
 				outcome := registry.Key{Table: registry.TableIdempotency, ID: drawnID(random).String()}
 				if was.Exists() {
 					required = registry.ETagIs(key, was.ETag)
@@ -240,14 +240,14 @@ func applies(tb testing.TB, s *instance, random *rand.Rand, clients, count int) 
 	return time.Since(began) / time.Duration(count)
 }
 
-// BenchmarkApplyToLarge compares commits over a store of many changes (-changes) with those over a
-// small one, in turns. It fails if they cost more than flatMax times as much.
+// BenchmarkApplyToLarge compares commits over a store with many changes (-changes) with commits
+// over a small one, alternately. It fails if they cost more than flatMax times as much.
 // TestCommitsReadNoOldChanges is its short form.
 func BenchmarkApplyToLarge(b *testing.B) {
 	const (
 		small   = 10_000
 		clients = 64
-		commits = 20_000 // of a round
+		commits = 20_000 // per round
 	)
 	stores := make([]*instance, 2)
 	reads := make([]*atomic.Int64, 2)
@@ -284,7 +284,7 @@ func BenchmarkApplyToLarge(b *testing.B) {
 	}
 }
 
-// median returns the one in the middle.
+// median returns the median of times.
 func median(times []time.Duration) time.Duration {
 	return slices.Sorted(slices.Values(times))[len(times)/2]
 }

@@ -46,12 +46,12 @@ type header struct {
 	position registry.Position // 0 unless the record is a change that has a place
 }
 
-// record returns a record without a value that has this header.
+// record returns the record with this header, without a value.
 func (h header) record(key registry.Key) registry.Record {
 	return registry.Record{Key: key, ETag: h.etag, State: h.state}
 }
 
-// valueOffset returns where the value begins in the stored form of a record of table.
+// valueOffset returns the offset of the value in the stored form of a record of table.
 func valueOffset(table registry.Table) int {
 	if table == registry.TableChange {
 		return headerBytes + positionBytes
@@ -100,8 +100,8 @@ func wholeRecord(key registry.Key, stored []byte) (registry.Record, error) {
 	return record, nil
 }
 
-// afterPrefix returns the first key after all keys that start with prefix, whose first byte is not
-// 0xff.
+// afterPrefix returns the first key after all keys that start with prefix. The first byte of prefix
+// must not be 0xff.
 func afterPrefix(prefix []byte) []byte {
 	end := bytes.Clone(prefix)
 	for end[len(end)-1] == 0xff {

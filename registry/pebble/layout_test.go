@@ -7,8 +7,8 @@ import (
 	"moorage/registry"
 )
 
-// FuzzSplitRecord takes any bytes for what is stored for a record of any kind. They are refused, or
-// written again they are the same.
+// FuzzSplitRecord reads arbitrary bytes as the stored form of a record of any kind. They are
+// refused, or encoding the record gives the same bytes.
 func FuzzSplitRecord(f *testing.F) {
 	for _, table := range registry.Tables() {
 		write := registry.Write{Key: registry.Key{Table: table, ID: "id"}, State: registry.StateLive, Value: []byte(`{"a":1}`)}

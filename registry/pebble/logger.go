@@ -6,13 +6,14 @@ import (
 )
 
 // engineLogger logs the engine's messages. The engine expects that Fatalf does not return. This
-// Fatalf returns, after marking the store failed.
+// Fatalf does return, after it has marked the store failed.
 type engineLogger struct {
 	logger *slog.Logger
 	fail   func(error)
 }
 
-// Infof logs the engine's activity at debug level, because only the engine's authors understand it.
+// Infof logs the engine's activity at debug level, because it is only meaningful to the engine's
+// authors.
 func (l engineLogger) Infof(format string, args ...any) {
 	l.logger.Debug("store engine", "message", fmt.Sprintf(format, args...))
 }

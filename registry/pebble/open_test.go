@@ -22,7 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// counting is a source of "random" bytes that never repeats: for golden files only.
+// counting is a source of predictable "random" bytes that never repeats. It is only for golden
+// files.
 type counting struct{ next uint32 }
 
 func (c *counting) Read(p []byte) (int, error) {
@@ -34,7 +35,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// dump returns all keys of the engine and what is stored there.
+// dump returns all keys of the engine and their values.
 func dump(t *testing.T, s *instance) string {
 	t.Helper()
 	iter, err := s.db.NewIter(nil)
@@ -51,8 +52,8 @@ func dump(t *testing.T, s *instance) string {
 	return text.String()
 }
 
-// TestLayout holds what the store writes against a golden file: a later version must read
-// it, so a change here needs a new format version.
+// TestLayout compares the store's content with a golden file. Later versions must be able to read
+// it, so a change here requires a new format version.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	s, err := open(testDir, Options{FS: vfs.NewMem(), Random: new(counting)}, asItIs)
@@ -101,7 +102,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// rawPut writes under a key of the engine past the store.
+// rawPut writes a value directly to a key of the engine, bypassing the store.
 func rawPut(t *testing.T, fs vfs.FS, key, stored []byte) {
 	t.Helper()
 	db, err := engine.Open(testDir, &engine.Options{FS: fs, FormatMajorVersion: engineFormat, Logger: engineLogger{slog.New(slog.DiscardHandler), func(error) {}}})
@@ -153,7 +154,7 @@ func TestOpenRefuses(t *testing.T) {
 			t.Parallel()
 			fs := vfs.NewMem()
 			tt.prepare(t, fs)
-			for range 2 { // the refusal gives the lock back
+			for range 2 { // the refusal releases the lock
 				_, err := open(testDir, Options{FS: fs}, asItIs)
 				if err == nil || err.Error() != tt.message || (tt.want != nil && !errors.Is(err, tt.want)) {
 					t.Fatalf("open: %v, want %s", err, tt.message)
@@ -163,10 +164,10 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// formatMarker begins the name of the file that says which format the engine's files have.
+// formatMarker is the prefix of the name of the file that records the format of the engine's files.
 const formatMarker = "marker.format-version."
 
-// findMarker returns the name of the file that begins with prefix.
+// findMarker returns the name of the file with this prefix.
 func findMarker(t *testing.T, fs vfs.FS, prefix string) string {
 	t.Helper()
 	names, err := fs.List(testDir)
@@ -210,7 +211,7 @@ func TestLockErrors(t *testing.T) {
 	}
 }
 
-// TestFatalEndsWrites lets the engine report what it does not survive.
+// TestFatalEndsWrites makes the engine report a fatal error.
 func TestFatalEndsWrites(t *testing.T) {
 	t.Parallel()
 	reports := map[string]func(s *instance){
@@ -247,7 +248,7 @@ func TestFatalEndsWrites(t *testing.T) {
 	}
 }
 
-// TestDamagedRecord reads what is too short to be a record.
+// TestDamagedRecord reads a value that is too short for a record.
 func TestDamagedRecord(t *testing.T) {
 	t.Parallel()
 	for _, k := range []registry.Key{testKey("a"), registry.ChangeKey(testChange(1).ID)} {
@@ -272,9 +273,9 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// TestDamagedFile opens a store that has a file which changed on the disk. The caller learns of it
-// in one line, without the engine's stack traces. The log says nothing, because no store could
-// refuse writes yet.
+// TestDamagedFile opens a store with a file that was changed on the disk. The caller gets an error
+// of one line, without the engine's stack traces. Nothing is logged, because there is no open store
+// that could refuse writes.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -311,7 +312,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// reopened opens the store in dir of the file system.
+// reopened opens the store in dir on the real file system.
 func reopened(t *testing.T, dir string) *Store {
 	t.Helper()
 	s, err := Open(dir, Options{})
@@ -321,7 +322,7 @@ func reopened(t *testing.T, dir string) *Store {
 	return s
 }
 
-// TestExists asks for a store where there is none, and does not make one by that.
+// TestExists asks whether there is a store where there is none. That must not create one.
 func TestExists(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "registry")
@@ -348,7 +349,7 @@ func TestExists(t *testing.T) {
 	}
 	none("beside a log of somebody else")
 	var log bytes.Buffer
-	for range 2 { // the log mentions only a new one
+	for range 2 { // the log mentions only a new store
 		s, err := Open(dir, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)

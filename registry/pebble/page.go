@@ -13,7 +13,7 @@ const (
 // page collects the result of a list. The records are made when the page is complete. An allocation
 // for each ID and each value would be half of the work of a list.
 type page struct {
-	ids, values []byte // of all items, one after the other
+	ids, values []byte // of all items, one after another
 	items       []pageItem
 }
 
@@ -23,8 +23,8 @@ type pageItem struct {
 	idEnd, valueEnd int // in ids and values; an item begins at the end of the item before it
 }
 
-// add appends a record of table without its value. The bytes in stored are the record, and id is
-// its ID. add returns the value as a slice of stored.
+// add appends a record of table without its value. stored is the stored form of the record, and id
+// is its ID. add returns the value as a slice of stored.
 func (p *page) add(table registry.Table, id, stored []byte) (value []byte, err error) {
 	h, value, err := splitRecord(registry.Key{Table: table}, stored)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *instance) page() *page {
 	return new(page)
 }
 
-// putPage takes back a page that the method page returned.
+// putPage takes back a page from the method page.
 func (s *instance) putPage(p *page) {
 	if cap(p.ids)+cap(p.values) > pageKeptBytes {
 		return

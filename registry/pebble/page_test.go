@@ -8,8 +8,8 @@ import (
 	"moorage/registry"
 )
 
-// The records of a page are what was added, in chunks of every filling, and no two share a byte.
-// The page can be used again.
+// A page returns the records that were added, however full its chunks are, and no two values share
+// a byte. The page can be reused.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	s := new(instance)
@@ -33,7 +33,7 @@ func TestPage(t *testing.T) {
 			t.Fatalf("%v: %d records and %d keys", lengths, len(records), len(keys))
 		}
 		for n, record := range records {
-			_ = append(record.Value, 0xff) // must not reach the next one
+			_ = append(record.Value, 0xff) // must not overwrite the next value
 			keys[n].Value = record.Value
 			if fmt.Sprint(keys[n]) != fmt.Sprint(record) || record.Key.ID != fmt.Sprint("id", n) ||
 				record.ETag[0] != byte(n+1) || record.State != registry.StateTable {

@@ -29,18 +29,18 @@ const (
 	// memTableBytes is the size of the memory in which the engine collects new records before it
 	// writes them to a file.
 	memTableBytes = 8 << 20
-	// openFilesMax bounds the files that the engine keeps open.
+	// openFilesMax is the maximum number of files that the engine keeps open.
 	openFilesMax = 256
-	// bloomBitsPerKey is the size of the filters. With this size, one in a hundred reads of a
-	// missing key reads a file needlessly.
+	// bloomBitsPerKey is the size of the filters. With this size, one in a hundred lookups of a
+	// missing key needlessly reads a file.
 	bloomBitsPerKey = 10
 	// compactionsMax bounds concurrent merges of files. The engine begins a second merge only when
 	// it falls behind. More merges would take processor time from the commits.
 	compactionsMax = 2
-	// engineFormat is the engine's own format. Fewer versions of the engine can read a higher
-	// format. So a new version of the library does not raise it; a developer does, on purpose. With
-	// this format the engine can distinguish a log that a crash cut short from a log that was
-	// damaged later.
+	// engineFormat is the engine's own format. The higher the format, the fewer versions of the
+	// engine can read it. So it is not raised by a new version of the library, but only
+	// deliberately by a developer. With this format, the engine can distinguish a log truncated by
+	// a crash from one that was damaged later.
 	engineFormat = engine.FormatWALSyncChunks
 )
 
@@ -70,9 +70,9 @@ type Options struct {
 
 // Store keeps records in a directory. It is safe for concurrent use.
 //
-// A Store fails when its engine meets an error that the engine does not survive. If the disk was
-// full, the Store reopens itself when the disk has room. After any other error the disk may be
-// broken: the Store stays failed, and a new process must open it.
+// A Store fails at an error that its engine does not survive. If the disk was full, the Store
+// reopens itself when the disk has room. After any other error the disk may be broken: the Store
+// stays failed, and a new process must open it.
 type Store struct {
 	dir     string
 	options Options
@@ -95,13 +95,13 @@ var (
 
 // Open opens the store in the directory dir, and creates the directory if it is missing. Its errors
 // are ErrLocked, ErrNewerFormat and ErrForeign, whose texts are sentences that name dir, and errors
-// of the file system. The store has everything that an earlier process acknowledged.
+// of the file system. The store has everything that was acknowledged by earlier processes.
 func Open(dir string, options Options) (*Store, error) {
 	return openWatched(dir, options, func(*engine.Options) {}, watchPause)
 }
 
-// openWatched is Open for tests, which can set the engine's options, and the pause between two
-// checks of the disk.
+// openWatched is like Open. Tests can set the engine's options and the pause between two checks of
+// the disk.
 func openWatched(dir string, options Options, tune func(*engine.Options), pause time.Duration) (*Store, error) {
 	dir, options, err := options.complete(dir)
 	if err != nil {
@@ -149,8 +149,8 @@ func (o Options) complete(dir string) (string, Options, error) {
 	return dir, o, nil
 }
 
-// use calls do with the open instance. While an instance is being replaced, use returns
-// ErrUnavailable: nothing was or will be applied.
+// use calls the function do with the open instance. While an instance is being replaced, use
+// returns ErrUnavailable: nothing was or will be applied.
 func (s *Store) use(do func(*instance) error) error {
 	in := s.current.Load()
 	err := do(in)
@@ -190,7 +190,7 @@ func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, afte
 }
 
 // Apply implements registry.Store. It returns ErrUnknown if the store fails, or ctx ends, while the
-// batch is being written. It returns ErrFailed if the store had failed before.
+// batch is being written. It returns ErrFailed if the store had already failed.
 func (s *Store) Apply(ctx context.Context, batch registry.Batch) (etags []registry.ETag, err error) {
 	err = s.use(func(in *instance) (err error) {
 		etags, err = in.Apply(ctx, batch)
@@ -224,11 +224,11 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 //
 // The copy holds every Apply that had returned when Backup was called. It holds each Apply whole or
 // not at all, and nothing that a power cut could still undo in the store. Backup opens the copy as
-// a separate store and calls prepare with that store, which prepare must not keep. The changes that
-// prepare makes are in the copy. A nil prepare changes nothing. Backup verifies the copy by reading
-// all of it, and the copy is durable when Backup returns. After an error, including an error of
-// prepare, nothing new is at dir. The error is fs.ErrExist if dir existed, or an error of the file
-// system if the disk has no room. The original store continues in either case.
+// a separate store, and calls the function prepare with that store. prepare must not retain the
+// store. The copy includes the changes made by prepare, which may be nil. Backup verifies the copy
+// by reading all of it, and the copy is durable when Backup returns. After an error, including an
+// error of prepare, nothing new is at dir. The error is fs.ErrExist if dir existed, or an error of
+// the file system if the disk has no room. The original store continues in either case.
 //
 // Applies wait while Backup links the files, or copies them if dir is on another file system. Only
 // one backup is written at a time. A process that dies during a backup leaves a folder next to dir
@@ -243,8 +243,8 @@ func (s *Store) Backup(ctx context.Context, dir, name string,
 }
 
 // Healthy implements registry.HealthChecker. It returns ErrFailed with the reason for a failed
-// store. It returns ErrUnavailable, with ENOSPC, if the disk has less than spareBytesMin left:
-// commits to files on that disk fail before the store does.
+// store. It returns ErrUnavailable, with ENOSPC, if the disk has less than spareBytesMin left,
+// because commits to files on that disk fail before the store does.
 func (s *Store) Healthy(ctx context.Context) error {
 	if err := s.current.Load().Healthy(ctx); err != nil {
 		return err
@@ -269,8 +269,8 @@ func (s *Store) Close() error {
 }
 
 // Exists reports whether there is a store in the directory dir, even a damaged one. It changes
-// nothing. A directory that is missing or empty, or in which the creation of a store was not
-// completed, has no store. An error comes from the file system.
+// nothing. A missing or empty directory has no store, and neither has one in which the creation of
+// a store was not completed. The errors come from the file system.
 func Exists(dir string) (bool, error) {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,15 +18,15 @@ import (
 	"moorage/registry"
 )
 
-// Sizes of the power loss test: enough to rotate the log and to flush, few enough to
-// open the store again after each change of the file system.
+// Sizes of the power loss test. They are large enough to rotate the log and to flush, and small
+// enough to reopen the store after each change of the file system.
 const (
 	powerWriters    = 4
 	powerSteps      = 12
 	powerValueBytes = 700
 )
 
-// witness remembers what was acknowledged to a writer or seen by a reader. It is safe for
+// witness records the steps that were acknowledged to a writer or seen by a reader. It is safe for
 // concurrent use.
 type witness struct {
 	// mu guards the fields below; leaf.
@@ -47,7 +47,7 @@ func (w *witness) sawChange(c registry.PositionedChange) {
 	w.changes[c.Position] = c.Change.Operation
 }
 
-// copy returns what w has seen until now.
+// copy returns a copy of the present w.
 func (w *witness) copy() *witness {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,7 +58,7 @@ func (w *witness) copy() *witness {
 	return &witness{steps: w.steps, changes: changes}
 }
 
-// powerBatch returns step number step of a writer: two records with its number, and its change.
+// powerBatch returns a step of a writer: two records with the step's number, and its change.
 func powerBatch(writer, step int) registry.Batch {
 	batch := testPut(fmt.Sprintf("%d/a", writer), fmt.Sprintf("%0*d", powerValueBytes, step))
 	batch.Writes = append(batch.Writes, registry.Put(testKey(fmt.Sprintf("%d/b", writer)), registry.StateOwner, []byte(strconv.Itoa(step))))
@@ -67,7 +67,7 @@ func powerBatch(writer, step int) registry.Batch {
 	return batch
 }
 
-// powerStep returns the writer and the step that a record of powerBatch shows.
+// powerStep returns the writer and the step of a record of powerBatch.
 func powerStep(r registry.Record) (writer, step int, err error) {
 	number, _, _ := strings.Cut(r.Key.ID, "/")
 	writer, err1 := strconv.Atoi(number)
@@ -75,7 +75,7 @@ func powerStep(r registry.Record) (writer, step int, err error) {
 	return writer, step, errors.Join(err1, err2)
 }
 
-// observe reads everything, in all three ways, and tells w.
+// observe reads everything in all three ways, and records the result in w.
 func (w *witness) observe(t *testing.T, s *instance) error {
 	listed, err := s.List(t.Context(), registry.TableLocation, "", "", 2*powerWriters)
 	if err != nil {
@@ -105,8 +105,8 @@ func (w *witness) observe(t *testing.T, s *instance) error {
 	return nil
 }
 
-// check opens the store that a power cut left and fails unless all that w saw is there, and
-// nothing is there by halves.
+// check opens the store after a power cut. It returns an error unless the store has everything in
+// w, and no partial batch.
 func (w *witness) check(ctx context.Context, fs vfs.FS) error {
 	s, err := open(testDir, Options{FS: fs}, smallTables)
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *witness) check(ctx context.Context, fs vfs.FS) error {
 	return nil
 }
 
-// read fills w from a store at rest, and checks that its parts agree.
+// read fills w from an idle store, and checks that the parts of the store agree.
 func (w *witness) read(ctx context.Context, s *instance) error {
 	records, err := s.List(ctx, registry.TableLocation, "", "", registry.ListLimitMax)
 	if err != nil {
@@ -169,15 +169,15 @@ func (w *witness) read(ctx context.Context, s *instance) error {
 }
 
 // TestPowerLoss cuts the power before each change of the file system, while writers and readers
-// run. What was acknowledged or seen before the cut is there after it. Each cut draws how much of
-// the unsynced data survives.
+// run. Everything that was acknowledged or seen before the cut exists after it. For each cut, a
+// random part of the unsynced data survives.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	seed := testSeed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	fs := vfs.NewCrashableMem()
 	w := &witness{changes: make(map[registry.Position]string)}
-	var cutting sync.Mutex // guards random and cuts, and lets one cut be checked at a time
+	var cutting sync.Mutex // guards random and cuts, and serialises the checks of cuts
 	cuts := 0
 	s, err := open(testDir, Options{FS: hooked(fs, func(op errorfs.Op) error {
 		cutting.Lock()
@@ -229,7 +229,7 @@ func TestPowerLoss(t *testing.T) {
 	t.Logf("%d power cuts", cuts)
 }
 
-// testSeed returns the seed of random choices, which MOORAGE_SEED gives.
+// testSeed returns the seed of random choices. It comes from MOORAGE_SEED, if that is set.
 func testSeed(t *testing.T) uint64 {
 	seed := uint64(1)
 	if text := os.Getenv("MOORAGE_SEED"); text != "" {

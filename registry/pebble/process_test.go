@@ -18,14 +18,14 @@ import (
 	"moorage/registry/pebble"
 )
 
-// The test binary runs as a child process if childRole is set in its environment: what it is to
-// do, with the store in the directory that childDir names.
+// The test binary runs as a child process if the environment variable childRole is set to a role.
+// The variable childDir has the directory of the store.
 const (
 	childRole = "MOORAGE_TEST_CHILD"
 	childDir  = "MOORAGE_TEST_CHILD_DIR"
 
-	roleHold  = "hold"  // open the store, say so, keep it until standard input ends
-	roleWrite = "write" // open the store and write until killed, saying what was acknowledged
+	roleHold  = "hold"  // open the store, print a line, and keep it open until standard input ends
+	roleWrite = "write" // open the store and write until killed, and print each acknowledged write
 )
 
 func TestMain(m *testing.M) {
@@ -54,7 +54,7 @@ type child struct {
 	errors strings.Builder
 }
 
-// start starts a child, which is gone when the test ends.
+// start starts a child, which is killed when the test ends.
 func start(t *testing.T, role, dir string) *child {
 	t.Helper()
 	c := &child{Cmd: exec.Command(os.Args[0])}
@@ -75,7 +75,7 @@ func start(t *testing.T, role, dir string) *child {
 	return c
 }
 
-// hold is roleHold.
+// hold carries out roleHold.
 func hold(dir string) error {
 	s, err := pebble.Open(dir, pebble.Options{})
 	if err != nil {
@@ -105,7 +105,7 @@ func TestDirectoryIsLocked(t *testing.T) {
 		t.Fatalf("child: %v: %s", err, holder.errors.String())
 	}
 
-	// The lock is gone with the process, and now this one has it.
+	// The lock ended with the child, so this process can get it.
 	open(t, dir, pebble.Options{})
 	if _, err = pebble.Open(dir, pebble.Options{}); !errors.Is(err, pebble.ErrLocked) {
 		t.Errorf("open of a store that this process has: %v, want ErrLocked", err)
@@ -124,11 +124,11 @@ const (
 	killAfter   = 150 // acknowledged writes
 )
 
-// counter is the key of what one writer counts.
+// counter is the key of a writer's counter.
 func counter(writer int) registry.Key { return registry.LocationKey(strconv.Itoa(writer)) }
 
-// write is roleWrite: each writer adds one to its number, again and again, and says so when
-// it was acknowledged. Each step's change carries the number.
+// write carries out roleWrite: each writer repeatedly increments its counter, and prints each
+// acknowledged value. The change of each step contains the number.
 func write(dir string) error {
 	s, err := pebble.Open(dir, pebble.Options{})
 	if err != nil {
@@ -143,7 +143,7 @@ func write(dir string) error {
 	return errors.Join(err, s.Close())
 }
 
-// count is one writer of roleWrite.
+// count carries out one writer of roleWrite.
 func count(s *pebble.Store, writer int) error {
 	ctx := context.Background()
 	for {
@@ -165,7 +165,7 @@ func count(s *pebble.Store, writer int) error {
 		if _, err := s.Apply(ctx, batch); err != nil {
 			return err
 		}
-		// One call of write is one line: the lines of writers do not mix.
+		// Each line is a single write, so the lines of writers do not mix.
 		if _, err := fmt.Fprintf(os.Stdout, "%d %d\n", writer, number); err != nil {
 			return err
 		}
@@ -179,8 +179,8 @@ func countChange(writer, number int) *registry.Change {
 	}
 }
 
-// TestKill kills a process that writes, several times on one directory: all that it said was
-// acknowledged is there.
+// TestKill repeatedly kills a writing process on the same directory. Every write that was printed
+// as acknowledged must exist.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -194,7 +194,7 @@ func TestKill(t *testing.T) {
 			}
 			acknowledged[writer] = number
 			if lines == killAfter {
-				// What the child says until it is dead still counts.
+				// Output of the child until its death still counts.
 				if err := c.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
@@ -207,8 +207,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// checkCounters opens the store of roleWrite and fails unless each writer is where it was
-// acknowledged to be, or one step further.
+// checkCounters opens the store of roleWrite. It fails the test unless each counter has the last
+// acknowledged value, or the next one.
 func checkCounters(t *testing.T, dir string, acknowledged *[killWriters]int) {
 	t.Helper()
 	s, err := pebble.Open(dir, pebble.Options{})

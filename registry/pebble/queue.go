@@ -7,8 +7,8 @@ import (
 )
 
 // groupBytesMax bounds the bytes of a group, which the committer writes with one sync. A larger
-// group makes the sync slower without making the store faster. A request that is larger than this
-// is a group by itself.
+// group makes the sync slower without making the store faster. A larger request forms a group of
+// its own.
 const groupBytesMax = 1 << 20
 
 // queue holds the requests that wait for the committer. It has no bound, because each request
@@ -65,7 +65,7 @@ func (q *queue) take() []*request {
 	}
 }
 
-// takeLocked is take without waiting. mu must be held.
+// takeLocked is like take, but does not wait. mu must be held.
 func (q *queue) takeLocked() []*request {
 	var group []*request
 	bytes, next := 0, 0

@@ -23,13 +23,13 @@ func (s *instance) enter(ctx context.Context) (*view, error) {
 	return s.view, nil
 }
 
-// leave ends what enter began.
+// leave releases the view returned by enter.
 func (s *instance) leave(v *view) {
 	v.release()
 	s.readers.Done()
 }
 
-// Time is Store.Time.
+// Time implements Store.Time.
 func (s *instance) Time(ctx context.Context) (time.Time, error) {
 	v, err := s.enter(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *instance) Time(ctx context.Context) (time.Time, error) {
 	return s.now(), nil
 }
 
-// Get is Store.Get.
+// Get implements Store.Get.
 func (s *instance) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	if err := registry.CheckKeys(keys); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (s *instance) Get(ctx context.Context, keys ...registry.Key) ([]registry.Re
 	return records, nil
 }
 
-// List is Store.List.
+// List implements Store.List.
 func (s *instance) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record,
 	error) {
 	found := s.page()
@@ -84,7 +84,7 @@ func (s *instance) List(ctx context.Context, table registry.Table, prefix, after
 // errPageFull ends a scan when its page is full.
 var errPageFull = errors.New("page is full")
 
-// ListKeys is Store.ListKeys.
+// ListKeys implements Store.ListKeys.
 func (s *instance) ListKeys(ctx context.Context, table registry.Table, prefix, after string,
 	limit int) ([]registry.Record, error) {
 	found := s.page()
@@ -99,7 +99,7 @@ func (s *instance) ListKeys(ctx context.Context, table registry.Table, prefix, a
 	return found.records(table, false), nil
 }
 
-// list calls visit with the IDs of the keys of a page and their stored values. visit must not keep
+// list calls visit for each key on a page, with its ID and its stored value. visit must not retain
 // its arguments.
 func (s *instance) list(ctx context.Context, table registry.Table, prefix, after string, limit int,
 	visit func(id, stored []byte) error) error {
@@ -121,7 +121,7 @@ func (s *instance) list(ctx context.Context, table registry.Table, prefix, after
 	})
 }
 
-// Changes is Store.Changes.
+// Changes implements Store.Changes.
 func (s *instance) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange,
 	error) {
 	if err := registry.CheckPage(limit); err != nil {

@@ -17,10 +17,10 @@ const (
 	// spareBytesMin is the free disk space that a healthy store needs. It is enough to flush the
 	// engine's memory, and for the metadata file of nearly every commit.
 	spareBytesMin = 2 * memTableBytes
-	// reopenSpareBytes is how much opening a store writes in addition to the content of the
-	// engine's logs: a log, the list of tables, and the settings.
+	// Opening a store writes the content of the engine's logs, and up to reopenSpareBytes more: a
+	// new log, the list of tables, and the settings.
 	reopenSpareBytes = 4 << 20
-	// roomFile is the name of the file with which the store tests whether its disk has room.
+	// roomFile is the name of the file that the store writes to test whether its disk has room.
 	roomFile = "room.tmp"
 )
 
@@ -42,7 +42,7 @@ func (s *Store) watchDisk(pause time.Duration) {
 			continue
 		}
 		// The failed instance has served reads until now. Its engine must close before another can
-		// open the directory. Nothing that the engine still writes reaches the disk.
+		// open the directory. Its remaining writes do not reach the disk.
 		_ = failed.Close() // returns nil, because it has failed
 		next, err := open(s.dir, s.options, s.tune)
 		switch {

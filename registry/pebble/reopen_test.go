@@ -16,8 +16,9 @@ import (
 	"moorage/testkit/scale"
 )
 
-// TestOpensAgain lets the disk be full at each change of the file system in turn, until the store
-// has failed. Then there is room, and the store goes on by itself with all that was acknowledged.
+// TestOpensAgain simulates a full disk at each change of the file system in turn, until the store
+// has failed. When there is room again, the store continues by itself, with everything that was
+// acknowledged.
 func TestOpensAgain(t *testing.T) {
 	t.Parallel()
 	survived := false
@@ -33,7 +34,7 @@ func TestOpensAgain(t *testing.T) {
 			}
 			return nil
 		})}, smallTables, time.Millisecond)
-		if err != nil { // a start is told, and tries nothing by itself
+		if err != nil { // Open returns the error, and does not retry
 			continue
 		}
 		run := faultRun{}
@@ -49,11 +50,11 @@ func TestOpensAgain(t *testing.T) {
 		if err := s.Healthy(t.Context()); run.err != nil && !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("healthy: %v, want that the disk is full", err)
 		}
-		checkSteps(t, s, run.applied, run.unknown) // reads go on
+		checkSteps(t, s, run.applied, run.unknown) // reads continue
 		over.Store(true)
 		var applied error
 		for first := true; first || errors.Is(applied, registry.ErrFailed) || errors.Is(applied, registry.ErrUnavailable); first = false {
-			_, applied = s.Apply(t.Context(), faultBatch(run.applied)) // the one that failed, or whose end is not known
+			_, applied = s.Apply(t.Context(), faultBatch(run.applied)) // the batch that failed or has an unknown outcome
 		}
 		if _, happened := registry.FailedCondition(applied); applied != nil && !(happened && run.unknown == 1) {
 			t.Errorf("an Apply when there is room: %v", applied)
@@ -73,8 +74,8 @@ func TestOpensAgain(t *testing.T) {
 	}
 }
 
-// TestStaysFailed: after an error that says that the disk is broken, only an operator knows whether
-// it is sound again.
+// TestStaysFailed: after an error that indicates a broken disk, only an operator can know whether
+// the disk is sound again.
 func TestStaysFailed(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool
@@ -103,7 +104,7 @@ func TestStaysFailed(t *testing.T) {
 	}
 }
 
-// looked is a file system that says when somebody measures its disk.
+// looked is a file system that signals each measurement of its disk.
 type looked struct {
 	vfs.FS
 	looks chan<- struct{}
@@ -118,7 +119,7 @@ func (l looked) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{}, vfs.ErrUnsupported
 }
 
-// sized is a file system whose disk has so many bytes left.
+// sized is a file system with a given number of free bytes.
 type sized struct {
 	vfs.FS
 	free atomic.Int64
@@ -130,7 +131,7 @@ func (s *sized) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{AvailBytes: free, TotalBytes: 1 << 30, UsedBytes: 1<<30 - free}, nil
 }
 
-// TestHealthyNeedsRoom: a store whose disk is full is not healthy although nothing has failed yet.
+// TestHealthyNeedsRoom: a store on a full disk is not healthy, even if nothing has failed yet.
 func TestHealthyNeedsRoom(t *testing.T) {
 	t.Parallel()
 	files := &sized{FS: vfs.NewMem()}

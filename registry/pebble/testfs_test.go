@@ -15,7 +15,7 @@ import (
 	"moorage/registry"
 )
 
-// testDir is where the stores of these tests are, in file systems in memory.
+// testDir is the directory of the stores in these tests, in file systems in memory.
 const testDir = "data/store"
 
 // hooked returns a file system that calls hook before each change of inner, and makes the
@@ -35,7 +35,7 @@ func isLogSync(op errorfs.Op) bool {
 		(op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData)
 }
 
-// smallTables lets the engine rotate its log, flush and compact after a few writes.
+// smallTables makes the engine rotate its log, flush and compact after a few writes.
 func smallTables(options *engine.Options) {
 	options.MemTableSize = 16 << 10
 	options.L0CompactionThreshold = 2
@@ -69,13 +69,13 @@ func testPut(id, value string) registry.Batch {
 	return registry.Batch{Writes: []registry.Write{registry.Put(testKey(id), registry.StateOwner, []byte(value))}}
 }
 
-// testChange returns a change record, told apart by n.
+// testChange returns a change record that is identified by n.
 func testChange(n int) *registry.Change {
 	id := registry.ID{0: 0xc0, 14: byte(n >> 8), 15: byte(n)}
 	return &registry.Change{ID: id, Operation: "test", Ident: moorage.Identifier{Warehouse: "w"}}
 }
 
-// value returns the value of a record, "" if there is none.
+// value returns the value of a record, or "" if there is none.
 func value(t *testing.T, s registry.Store, id string) string {
 	t.Helper()
 	records, err := s.Get(t.Context(), testKey(id))
@@ -91,7 +91,7 @@ func isManifestSync(op errorfs.Op) bool {
 		(op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData)
 }
 
-// gate is a hook that holds up syncs, of the log or of another file, while it is shut.
+// gate is a hook that blocks syncs of the log, or of another file, while it is shut.
 type gate struct {
 	isSync func(op errorfs.Op) bool
 
@@ -99,7 +99,7 @@ type gate struct {
 	mu      sync.Mutex
 	shut    chan struct{} // nil while open; closed to let waiters through
 	syncs   int
-	arrived chan struct{} // gets one for each sync that is held up
+	arrived chan struct{} // gets an element for each blocked sync
 }
 
 func newGate(isSync func(op errorfs.Op) bool) *gate {
@@ -121,14 +121,14 @@ func (g *gate) hook(op errorfs.Op) error {
 	return nil
 }
 
-// close holds up the syncs that come from now on.
+// close blocks all later syncs.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shut = make(chan struct{})
 }
 
-// open lets through those that wait, and those to come.
+// open releases the blocked syncs, and stops blocking.
 func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,7 +136,7 @@ func (g *gate) open() {
 	g.shut = nil
 }
 
-// count returns how many syncs came.
+// count returns the number of syncs so far.
 func (g *gate) count() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

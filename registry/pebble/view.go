@@ -29,7 +29,7 @@ func newView(db *engine.DB, retired *retired) *view {
 	return v
 }
 
-// release gives the view back. It does not wait.
+// release ends one use of the view. It does not wait.
 func (v *view) release() {
 	if v.users.Add(-1) == 0 {
 		v.retired.add(v)
@@ -93,7 +93,7 @@ func (r *retired) stop() {
 }
 
 // read calls the function use with the stored value of key, and reports whether there is one. The
-// function must not keep its argument.
+// function must not retain its argument.
 func (v *view) read(key []byte, use func(stored []byte) error) (found bool, err error) {
 	stored, closer, err := v.snapshot.Get(key)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -145,11 +145,11 @@ func (v *view) change(placeKey, id []byte) (registry.PositionedChange, error) {
 	return registry.PlacedChange(position, record), nil
 }
 
-// scanCheck is how many keys scan visits between checks of its context.
+// scanCheck is the number of keys that scan visits between two checks of its context.
 const scanCheck = 256
 
 // scan calls visit with the keys from lower to upper (exclusive) and their stored values, in byte
-// order, at most limit times. visit must not keep its arguments.
+// order, at most limit times. visit must not retain its arguments.
 func (v *view) scan(ctx context.Context, lower, upper []byte, limit int,
 	visit func(key, stored []byte) error) (err error) {
 	if bytes.Compare(lower, upper) >= 0 {

@@ -15,8 +15,8 @@ import (
 	"moorage/registry"
 )
 
-// sendAttemptsMax bounds how often one Apply is sent. It is sent again after a unique violation, a
-// serialization failure or a deadlock, because these certainly changed nothing.
+// sendAttemptsMax is the maximum number of times that one Apply is sent. It is sent again after a
+// unique violation, a serialization failure or a deadlock, because these certainly changed nothing.
 const sendAttemptsMax = 20
 
 // Errors that send returns in addition to the errors of Store.Apply. The transaction was rolled
@@ -24,8 +24,8 @@ const sendAttemptsMax = 20
 var (
 	// errSendAgain means that the Apply may succeed if it is sent again.
 	errSendAgain = errors.New("postgres: send again")
-	// errUnnamed means that a condition failed, but the returned rows do not show which, because
-	// some were missing.
+	// errUnnamed means that a condition failed, but the returned rows do not show which one,
+	// because some rows were missing.
 	errUnnamed = errors.New("postgres: a condition failed that the rows do not name")
 )
 
@@ -127,8 +127,8 @@ func compareKeys(a, b registry.Key) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), strings.Compare(a.ID, b.ID))
 }
 
-// sendSealed sends a batch. sends is how often the batch was sent before. A batch that was rolled
-// back is not joined with other batches again. Errors are the errors of Store.Apply, errSendAgain
+// sendSealed sends a batch. sends is the number of earlier sends of the batch. After a rollback, a
+// batch is not joined with other batches again. The errors are those of Store.Apply, errSendAgain
 // and errUnnamed.
 func (s *Store) sendSealed(ctx context.Context, sealed registry.Batch, etags []registry.ETag, sends int) error {
 	m, ok := newMove(sealed, etags)
@@ -141,7 +141,7 @@ func (s *Store) sendSealed(ctx context.Context, sealed registry.Batch, etags []r
 	return s.sendMove(ctx, m)
 }
 
-// send executes the plan in one pipeline. Errors are the errors of sendSealed.
+// send executes the plan in one pipeline. It returns the errors of sendSealed.
 func (s *Store) send(ctx context.Context, p *plan) error {
 	found := make(map[registry.Key]registry.Record, len(p.touch))
 	return s.write(ctx, s.pipeline(ctx, pipelined{
@@ -189,7 +189,7 @@ func (p *plan) statements(visit func(registry.Record)) *pgx.Batch {
 	return batch
 }
 
-// runs splits touched into runs of one table and one lock mode, in the same order.
+// runs splits touched into consecutive runs with the same table and lock mode.
 func runs(touched []touch) func(yield func([]touch) bool) {
 	return func(yield func([]touch) bool) {
 		for len(touched) > 0 {
@@ -263,7 +263,7 @@ const (
 	guardKinds
 )
 
-// guardGroup has the conditions of one statement of the guard, column by column.
+// guardGroup holds the conditions for one statement of the guard, column by column.
 type guardGroup struct {
 	keys   [][]byte
 	etags  []pgtype.UUID
@@ -295,9 +295,8 @@ func (p *plan) guarded(table registry.Table) (groups [guardKinds]guardGroup) {
 	return groups
 }
 
-// keepPrepared lets the statements of batch stay prepared when query, its guard, fails. Otherwise
-// the driver forgets the statements of a batch with an error, because one of them could be the
-// cause.
+// keepPrepared keeps the statements of batch prepared if query, its guard, fails. By default, the
+// driver drops the prepared statements of a failed batch, because one of them could be the cause.
 func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
 	query.Fn = func(results pgx.BatchResults) error {
 		_, err := results.Exec()
@@ -309,9 +308,9 @@ func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
 }
 
 // writeChange queues the insert of the change record. The insert draws the sequence number of the
-// change, which must be drawn while the batch holds all of its rows. So it comes after the locks
-// and after the inserts, because a row that did not exist is held only from its insert on. It comes
-// before the updates and deletes.
+// change, and at that time the batch must hold all of its rows. So it comes after the locks, and
+// after the inserts, because a new row is held only from its insert on. It comes before the updates
+// and deletes.
 func (p *plan) writeChange(batch *pgx.Batch) {
 	last := len(p.batch.Writes) - 1
 	w := p.batch.Writes[last]
@@ -322,13 +321,13 @@ func (p *plan) writeChange(batch *pgx.Batch) {
 // uuid is an ETag in a type that pgx can send even if it does not know the type of the parameter.
 func uuid(etag registry.ETag) pgtype.UUID { return pgtype.UUID{Bytes: etag, Valid: true} }
 
-// columns has rows to write, column by column.
+// columns holds rows to write, column by column.
 type columns struct {
 	keys   [][]byte
 	etags  []pgtype.UUID
 	states []int16
 	values [][]byte
-	absent []bool // the row must not exist
+	absent []bool // true if the row must not exist
 
 	lives []pgtype.Interval // of outcomes; null if not given
 }
@@ -346,10 +345,10 @@ func (c *columns) add(w registry.Write, etag registry.ETag, absent bool) {
 	c.lives = append(c.lives, pgtype.Interval{Microseconds: w.Life.Microseconds(), Valid: w.Life != 0})
 }
 
-// tableWrites are the writes of one table. A put of a key that must be absent is an insert, a put
-// of a key that must exist is an update, and any other put is both. A delete of a key that may be
-// missing is also both, because a missing row cannot be locked. Without the insert, a concurrent
-// batch that creates the row could be ordered both before and after this batch.
+// tableWrites holds the writes of one table. A put is an insert if the key must be absent, an
+// update if the key must exist, and otherwise both. A delete of a key that may be missing is also
+// both, because a missing row cannot be locked. Without the insert, a concurrent batch that creates
+// the row could be ordered both before and after this batch.
 type tableWrites struct{ inserts, updates, deletes columns }
 
 // writes returns the batch's writes by table, each in the order of keys. It omits the change, which
@@ -398,10 +397,10 @@ const newRows = "unnest($1::bytea[], $2::uuid[], $3::smallint[], $4::bytea[]"
 // fromLife is the SQL for the time at which a new outcome expires.
 const fromLife = "clock_timestamp() + new.life"
 
-// insert queues the statement that inserts the rows of c that do not exist in table. It does not
-// use ON CONFLICT, because a row that must be absent but exists has to cause a unique violation. It
-// locks the rows that exist. Such a row may have appeared after the first step locked rows. Without
-// a lock it could be deleted before the update.
+// insert queues the statement that inserts those rows of c that do not exist in table. It does not
+// use ON CONFLICT, because an existing row that must be absent has to cause a unique violation. It
+// locks the existing rows, because such a row may have appeared after the first step. Without a
+// lock, the row could be deleted before the update.
 func insert(batch *pgx.Batch, table registry.Table, c columns) {
 	if len(c.keys) == 0 {
 		return
@@ -427,7 +426,7 @@ func update(batch *pgx.Batch, table registry.Table, c columns) {
 	}
 	place := ""
 	switch table {
-	case registry.TableChange: // a change record that is overwritten loses its place
+	case registry.TableChange: // an overwritten change record loses its place
 		place = ", awaits = false, position = NULL, at = NULL"
 	case registry.TableIdempotency: // rarely overwritten; the sweep then reads the expiry from the value
 		place = ", expires = NULL"

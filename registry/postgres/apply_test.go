@@ -11,8 +11,7 @@ import (
 	"moorage/registry"
 )
 
-// Rows are locked run by run: each is of one table and one way to lock, or rows would be looked for
-// where they are not.
+// Rows are locked in runs. All rows of a run are in the same table and have the same lock mode.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	at := func(table registry.Table, id string, writes bool) touch {
@@ -36,7 +35,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// An Apply that cannot draw its ETags changes nothing, and says so.
+// An Apply that cannot draw its ETags changes nothing, and returns an error.
 func TestApplyWithoutChance(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "")
@@ -48,8 +47,8 @@ func TestApplyWithoutChance(t *testing.T) {
 	wantChanges(t, store, 0)
 }
 
-// What the server undoes each time is given up, or ends with the pause that cannot be drawn; it is
-// never told as done.
+// If the server rolls back every attempt, Apply gives up, or ends when it cannot draw a pause. It
+// never reports success.
 func TestApplyUndoneEachTime(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "")
@@ -71,8 +70,8 @@ func TestApplyUndoneEachTime(t *testing.T) {
 	wantChanges(t, store, 0)
 }
 
-// Where the rows that were found do not tell which condition failed, the first that fails now is
-// named; if none does, it is tried again.
+// If the returned rows do not show which condition failed, the error names the first condition that
+// fails now. If none fails, the Apply is sent again.
 func TestNameFailed(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "")
@@ -94,8 +93,8 @@ func TestNameFailed(t *testing.T) {
 	}
 }
 
-// A connection whose server accepts no writes any more, because it has become a standby, is given
-// up: the next is made to one that does.
+// If the server of a connection no longer accepts writes, because it has become a standby, the
+// connection is dropped. The next connection is made to a server that accepts writes.
 func TestApplyAfterFailover(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "&pool_max_conns=1")

@@ -19,14 +19,14 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// keepStatements and dropStatements are settings of PgBouncer. Where it cannot keep prepared
-// statements there is no setting for it.
+// keepStatements and dropStatements are settings of PgBouncer. A version that cannot keep prepared
+// statements has no such setting.
 const (
 	keepStatements = "max_prepared_statements = 200"
 	dropStatements = "max_prepared_statements = 0"
 )
 
-// prepares reports whether the PgBouncer that is here can keep prepared statements.
+// prepares reports whether the installed PgBouncer can keep prepared statements.
 func prepares(t *testing.T) bool {
 	t.Helper()
 	prepares, err := pgserver.BouncerPrepares()
@@ -36,8 +36,8 @@ func prepares(t *testing.T) bool {
 	return prepares
 }
 
-// newBouncer starts a PgBouncer before the server that is reached at dsn. It drops prepared
-// statements, unless told otherwise.
+// newBouncer starts a PgBouncer in front of the server at dsn. By default, it drops prepared
+// statements.
 func newBouncer(t *testing.T, dsn string, settings ...string) *pgserver.Bouncer {
 	t.Helper()
 	if prepares(t) && !slices.Contains(settings, keepStatements) {
@@ -55,9 +55,9 @@ func newBouncer(t *testing.T, dsn string, settings ...string) *pgserver.Bouncer 
 	return bouncer
 }
 
-// behind returns a connection string that leads through bouncer to a schema without tables, which
-// is that of a role of its own, because PgBouncer takes no search_path. settings (name = value) are
-// those of the role. direct is a way to the same schema without it.
+// behind returns a connection string that leads through bouncer to a schema without tables. The
+// schema belongs to its own role, because PgBouncer accepts no search_path. settings (name = value)
+// are settings of the role. direct is a connection string to the same schema without bouncer.
 func behind(t *testing.T, bouncer *pgserver.Bouncer, settings ...string) (dsn, direct string) {
 	t.Helper()
 	direct = newSchema(t)
@@ -78,7 +78,7 @@ func behind(t *testing.T, bouncer *pgserver.Bouncer, settings ...string) (dsn, d
 	return strings.Replace(bouncer.DSN(), "//moorage@", "//"+role+"@", 1), direct
 }
 
-// migratedBehind is behind with tables, which are made through bouncer.
+// migratedBehind is like behind, but the schema has tables, which are created through bouncer.
 func migratedBehind(t *testing.T, bouncer *pgserver.Bouncer, settings ...string) (dsn, direct string) {
 	t.Helper()
 	dsn, direct = behind(t, bouncer, settings...)
@@ -88,15 +88,15 @@ func migratedBehind(t *testing.T, bouncer *pgserver.Bouncer, settings ...string)
 	return dsn, direct
 }
 
-// execMode is what a connection string says that leads through a PgBouncer that drops prepared
+// execMode is the required parameter in a connection string through a PgBouncer that drops prepared
 // statements.
 const execMode = "&default_query_exec_mode=exec"
 
-// TestBehindBouncer holds the store and the leases against their contracts behind a PgBouncer that
+// TestBehindBouncer checks the contracts of the store and of the leases behind a PgBouncer that
 // pools transactions.
 func TestBehindBouncer(t *testing.T) {
 	t.Parallel()
-	// Fewer connections than a store has, so that they change hands.
+	// Fewer connections than a store uses, so that clients take turns.
 	few := []string{"default_pool_size = 4", "max_db_connections = 32"}
 	t.Run("exec", func(t *testing.T) {
 		t.Parallel()
@@ -129,8 +129,8 @@ func leasesSuiteBehind(t *testing.T, bouncer *pgserver.Bouncer, options string) 
 	})
 }
 
-// Prepared statements that a PgBouncer drops are refused when a store is opened, and told of when
-// they are met later.
+// If PgBouncer drops prepared statements, opening a store with prepared statements is refused. If
+// that shows only later, calls return an error.
 func TestBouncerDropsStatements(t *testing.T) {
 	t.Parallel()
 	bouncer := newBouncer(t, server.DSN())
@@ -148,7 +148,7 @@ func TestBouncerDropsStatements(t *testing.T) {
 		}
 	}
 
-	config, err := newConfig(dsn) // as if it had not shown when the store was opened
+	config, err := newConfig(dsn) // as if Open had not noticed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestBouncerDropsStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer holder.Close(context.WithoutCancel(t.Context()))
-	if _, err := holder.Exec(t.Context(), "BEGIN"); err != nil { // has the server's connection that the store had
+	if _, err := holder.Exec(t.Context(), "BEGIN"); err != nil { // takes the server connection that the store used
 		t.Fatal(err)
 	}
 	if _, err := store.Apply(t.Context(), put(2)); !errors.Is(err, ErrPooling) || !errors.Is(err, registry.ErrUnavailable) {
@@ -175,7 +175,7 @@ func TestBouncerDropsStatements(t *testing.T) {
 	wantGone(t, store, dsn, 2)
 }
 
-// wantGone fails unless put(n) left nothing.
+// wantGone fails the test unless put(n) left nothing.
 func wantGone(t *testing.T, store *Store, dsn string, n int) {
 	t.Helper()
 	other := openStore(t, dsn+execMode, Options{})
@@ -184,7 +184,7 @@ func wantGone(t *testing.T, store *Store, dsn string, n int) {
 	}
 }
 
-// TestBouncerKeepsSessions: a PgBouncer that pools sessions is none that drops statements.
+// TestBouncerKeepsSessions: a PgBouncer that pools sessions does not drop statements.
 func TestBouncerKeepsSessions(t *testing.T) {
 	t.Parallel()
 	dsn, _ := migratedBehind(t, newBouncer(t, server.DSN(), "pool_mode = session"))
@@ -194,7 +194,8 @@ func TestBouncerKeepsSessions(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftInSessions looks at the one connection that all go through behind them.
+// TestNothingIsLeftInSessions checks the single server connection shared by all clients, after they
+// have finished.
 func TestNothingIsLeftInSessions(t *testing.T) {
 	t.Parallel()
 	dsn, _ := migratedBehind(t, newBouncer(t, server.DSN(), "default_pool_size = 1"))
@@ -219,7 +220,7 @@ func TestNothingIsLeftInSessions(t *testing.T) {
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for what, sql := range map[string]string{
-		// PgBouncer sets for each of its clients what the client asked for when it connected.
+		// PgBouncer applies the connection settings of each client.
 		"settings":   "SELECT name FROM pg_settings WHERE source = 'session' AND name <> ALL('{application_name,client_encoding,DateStyle,TimeZone,standard_conforming_strings,IntervalStyle}')",
 		"statements": "SELECT name FROM pg_prepared_statements",
 		"locks":      "SELECT locktype FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'",
@@ -236,7 +237,7 @@ func TestNothingIsLeftInSessions(t *testing.T) {
 	}
 }
 
-// What connections cannot set behind a proxy must be set for the role.
+// Settings that connections cannot make behind a proxy must be made on the role.
 func TestSettingsBehindBouncer(t *testing.T) {
 	t.Parallel()
 	bouncer := newBouncer(t, server.DSN())
@@ -271,9 +272,8 @@ func TestSettingsBehindBouncer(t *testing.T) {
 	}
 }
 
-// awaitHealthy waits until store reaches the server, by a connection of either kind: just after a
-// cut PgBouncer may ask, by a connection that it does not know to be gone, who is let in, and turn
-// the store away.
+// awaitHealthy waits until store reaches the server with both kinds of connections. Just after a
+// cut, PgBouncer may use a dead connection to look up users, and then refuse the store.
 func awaitHealthy(t *testing.T, store *Store) {
 	t.Helper()
 	var err error
@@ -306,13 +306,13 @@ func TestBouncerLosesServer(t *testing.T) {
 		n := 0
 		for reached := true; reached; n++ {
 			killed := make(chan error, 1)
-			watch, met := at(step{fault.fromServer, n}, func() Verdict {
+			watch, met := watchAt(step{fault.fromServer, n}, func() Verdict {
 				if fault.kill {
 					killed <- bouncer.Kill()
 				}
 				return Cut
 			})
-			awaitHealthy(t, store) // there is a connection to be lost
+			awaitHealthy(t, store) // there is a connection that can be lost
 			proxy.Watch(watch)
 			id := 1000*i + n
 			etags, err := store.Apply(t.Context(), faultBatch(id, false))
@@ -327,7 +327,7 @@ func TestBouncerLosesServer(t *testing.T) {
 			proxy.Settled()
 			got.judge(t, direct, id, fmt.Sprintf("%s %d", fault.name, n), etags, err)
 		}
-		// A server that has got the sync commits, even if nobody reads its answers.
+		// A server that has received the sync commits, even if its answers are not read.
 		if n < 20 || got.done != 1 || fault.fromServer && got.unknownDone == 0 || !fault.fromServer && got.unknownUndone == 0 {
 			t.Errorf("%s: %d steps, outcomes %+v", fault.name, n, got)
 		}

@@ -15,35 +15,35 @@ import (
 	"moorage/registry"
 )
 
-// numberedMax is how many changes get their places in one step. A larger step would hold the row of
-// moorage_change_head for longer than a waiting reader should wait.
+// numberedMax is the maximum number of changes that get their places in one step. A larger step
+// would lock the row of moorage_change_head for longer than a reader should wait.
 const numberedMax = 4096
 
-// pageSteps are the sizes of a reader's steps. A reader numbers about as many changes as its page
-// holds. For each size there is a statement with the number in its text, because the server chooses
-// the plan by that number.
+// pageSteps are the step sizes of readers. A reader numbers about as many changes as fit on its
+// page. For each size there is a statement with the number in its text, because the server's choice
+// of a plan depends on that number.
 var pageSteps = [...]int{64, 1024, numberedMax}
 
-// waitingOrder is the order in which changes get their places. A batch draws seq when it holds all
-// of its rows. So its seq is greater than the seq of each batch that it saw, even if the server's
-// clock was set back between the two.
+// waitingOrder is the order in which changes get their places. A batch draws its seq only after it
+// has locked or inserted all of its rows. So its seq is greater than that of every batch that it
+// saw, even if the server's clock was set back in between.
 //
 // A step numbers the first changes that it sees, in this order. If it sees a change, it also sees
-// the changes on which that change depends, because they were committed earlier. So all changes on
-// which a change depends are numbered before it.
+// the changes that this one depends on, because they were committed earlier. So every change is
+// numbered after all changes that it depends on.
 const waitingOrder = "seq"
 
 // planSQL makes the server plan the later statements of the transaction for many waiting changes.
-// By default the server plans by the last statistics of the table, in which usually no change
-// waits. With 50,000 waiting changes it then read all of them to find the first one, and a step
-// took 15 s. With sorts disabled, the server uses the index of waitingOrder. With some kinds of
-// joins disabled, it uses the keys of the changes. The statement skips settings that a server does
-// not have. Unlike planOnce, it makes the server plan for the actual parameters.
+// By default, the server uses the last statistics of the table, according to which usually no
+// change waits. With 50,000 waiting changes, it would read all of them to find the first one, and a
+// step took 15 s. With sorts disabled, the server uses the index of waitingOrder. With some kinds
+// of joins disabled, it uses the keys of the changes. The statement skips settings unknown to the
+// server. Unlike planOnce, it makes the server plan for the actual parameters.
 const planSQL = "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN 'auto' ELSE 'off' END, true) " +
 	"FROM pg_settings WHERE name IN ('enable_sort', 'enable_hashjoin', 'enable_mergejoin', 'plan_cache_mode')"
 
-// numberSQL gives places to the first changes that wait, at most %[1]d. IS NOT FALSE keeps the
-// server from using the index of waiting changes. With that index it would search all waiting
+// numberSQL gives places to the first waiting changes, at most %[1]d of them. IS NOT FALSE prevents
+// the server from using the index of waiting changes. With that index, it would search all waiting
 // changes for each change.
 const numberSQL = "UPDATE moorage_change AS c SET awaits = false, " +
 	"position = (SELECT last FROM moorage_change_head WHERE one) + batch.place " +
@@ -57,7 +57,7 @@ const headSQL = "UPDATE moorage_change_head SET last = top.position " +
 	"FROM (SELECT position FROM moorage_change WHERE position IS NOT NULL ORDER BY position DESC LIMIT 1) AS top " +
 	"WHERE one AND last < top.position"
 
-// firstWaits selects whether the first waiting change has waited for at least $1.
+// firstWaits selects whether the oldest waiting change has waited for at least $1.
 const firstWaits = "SELECT at IS NULL OR at <= clock_timestamp() - $1::interval OR at > clock_timestamp() FROM " +
 	"moorage_change " +
 	"WHERE awaits ORDER BY " + waitingOrder + " LIMIT 1"
@@ -68,7 +68,7 @@ func (s *Store) Changes(ctx context.Context, after registry.Position, limit int)
 	if err := registry.CheckPage(limit); err != nil {
 		return nil, err
 	}
-	begun := int64(-1) // the greatest seq when the call began; -1 until it is known
+	begun := int64(-1) // the greatest seq when the call began; -1 until known
 	for {
 		found, err := s.look(ctx, after, limit)
 		if err != nil {
@@ -88,9 +88,9 @@ func (s *Store) Changes(ctx context.Context, after registry.Position, limit int)
 
 // looked is the result of look.
 type looked struct {
-	drawn   int64 // the seq that was drawn last
-	waiting bool  // a change waits for its place
-	first   int64 // the seq of the first waiting change, 0 if there is none
+	drawn   int64 // the last drawn seq
+	waiting bool  // whether a change is waiting for its place
+	first   int64 // the seq of the first waiting change; 0 if there is none
 	page    []registry.PositionedChange
 }
 
@@ -111,8 +111,8 @@ const (
 		"BY position LIMIT $2::bigint"
 )
 
-// look looks for changes that wait and then reads a page. In this order it cannot miss a change
-// that gets its place between the two statements.
+// look first checks whether changes are waiting, and then reads a page. In this order, it cannot
+// miss a change that gets its place between the two statements.
 func (s *Store) look(ctx context.Context, after registry.Position, limit int) (found looked, err error) {
 	from := strconv.FormatUint(uint64(min(after, math.MaxInt64)), 10)
 	formats := []int16{pgx.BinaryFormatCode}
@@ -140,7 +140,7 @@ func (s *Store) look(ctx context.Context, after registry.Position, limit int) (f
 	return found, err
 }
 
-// bigintOf returns a bigint as the server sends it.
+// bigintOf decodes a bigint sent by the server.
 func bigintOf(sent []byte) int64 { return int64(binary.BigEndian.Uint64(sent)) }
 
 // changeOf decodes a row of changesSQL.
@@ -153,8 +153,9 @@ func changeOf(columns [][]byte) registry.PositionedChange {
 // step numbers at most size of the first waiting changes, and reports whether there may be more.
 //
 // It locks the row of the head first, in its own statement, because a step that waited for another
-// step must see that step's result. Only ctx bounds a step. If a step gave up while its commit
-// waits for a standby, the commit would still wait on the server, and the next step would wait too.
+// step must see that step's result. A step has no time limit other than ctx. If a step gave up
+// while its commit waits for a standby, the commit would still wait on the server, and the next
+// step would wait too.
 func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
 	// This is not the variable more, because after an error the abandoned write may still set it.
 	var full bool

@@ -15,8 +15,8 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// holdAt lets proxy hold the first message of a client that wanted chooses. held is closed when it
-// came; release lets it go on.
+// holdAt makes proxy hold the first message from a client for which wanted returns true. held is
+// closed when the message has arrived; release lets it pass.
 func holdAt(proxy *Proxy, wanted func(Message) bool) (held <-chan struct{}, release func()) {
 	reached, released := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -32,7 +32,7 @@ func holdAt(proxy *Proxy, wanted func(Message) bool) (held <-chan struct{}, rele
 	return reached, sync.OnceFunc(func() { close(released) })
 }
 
-// awaitHeld waits for the message of a call, and fails if the call ends without it.
+// awaitHeld waits until the message of a call is held. It fails the test if the call ends first.
 func awaitHeld(t *testing.T, held <-chan struct{}, ended <-chan error) {
 	t.Helper()
 	select {
@@ -45,15 +45,15 @@ func awaitHeld(t *testing.T, held <-chan struct{}, ended <-chan error) {
 // isSync reports whether a message makes the server commit.
 func isSync(m Message) bool { return m.Type == 'S' }
 
-// parses returns a function that reports whether a message brings a statement that begins like
-// this.
+// parses returns a function that reports whether a message contains a statement with this
+// beginning.
 func parses(statement string) func(Message) bool {
 	return func(m Message) bool {
 		return m.Type == 'P' && strings.HasPrefix(string(m.Body), "\x00"+statement)
 	}
 }
 
-// put returns a batch that makes a pointer, with a change of the same number.
+// put returns a batch that creates pointer n, with change n.
 func put(n int, conditions ...registry.Condition) registry.Batch {
 	if absent := registry.Absent(registry.PointerKey(faultID(n))); !slices.Contains(conditions, absent) {
 		conditions = append(conditions, absent)
@@ -65,7 +65,8 @@ func put(n int, conditions ...registry.Condition) registry.Batch {
 	}
 }
 
-// wantChanges fails unless the changes behind after are those of these numbers, in this order.
+// wantChanges fails the test unless the changes behind the position after have the numbers in want,
+// in this order.
 func wantChanges(t *testing.T, store *Store, after registry.Position, want ...int) (last registry.Position) {
 	t.Helper()
 	changes, err := store.Changes(t.Context(), after, registry.ListLimitMax)
@@ -87,7 +88,7 @@ func wantChanges(t *testing.T, store *Store, after registry.Position, want ...in
 	return last
 }
 
-// TestChangeOfALateCommit lets a batch that wrote its change first commit last.
+// TestChangeOfALateCommit makes the batch that wrote its change first commit last.
 func TestChangeOfALateCommit(t *testing.T) {
 	t.Parallel()
 	schema := migrated(t)
@@ -120,8 +121,8 @@ func TestChangeOfALateCommit(t *testing.T) {
 	wantChanges(t, store, 0, 2, 3, 4, 1, 5)
 }
 
-// insertWaiting writes changes 1 to n that wait. Each found what the one before made. Their times
-// are at, an expression of i.
+// insertWaiting writes waiting changes 1 to n. Each change depends on the previous one. The
+// parameter at is the SQL expression of their times, in terms of i.
 func insertWaiting(t *testing.T, schema string, n int, at string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.DSN()+schema)
@@ -137,7 +138,7 @@ func insertWaiting(t *testing.T, schema string, n int, at string) {
 	}
 }
 
-// TestManyChangesWait numbers more changes than are numbered at once, with readers that race.
+// TestManyChangesWait numbers more changes than fit into one step, with concurrent readers.
 func TestManyChangesWait(t *testing.T) {
 	t.Parallel()
 	const count, readers = 2*numberedMax + 100, 3
@@ -161,12 +162,12 @@ func TestManyChangesWait(t *testing.T) {
 	}
 }
 
-// A pile of changes is numbered soon that came when the server took the table for one in which none
-// waits, as it does most of the time.
+// Many changes arrive while, according to the server's statistics, no change is waiting, as is
+// usual. They are still numbered quickly.
 func TestPileAfterQuiet(t *testing.T) {
 	t.Parallel()
 	const old, pile = 1500, 30_000
-	// A step took 5 to 15 s when the server went by what it believed.
+	// A step took 5 to 15 s when the server used these statistics.
 	const soon = 10 * time.Second
 	schema := migrated(t)
 	store := openStore(t, server.DSN()+schema, Options{})
@@ -191,7 +192,7 @@ func TestPileAfterQuiet(t *testing.T) {
 	}
 }
 
-// wantAllInOrder fails unless the store's changes are those of 1 to count, in this order.
+// wantAllInOrder fails the test unless the store's changes are 1 to count, in this order.
 func wantAllInOrder(t *testing.T, store *Store, count int) {
 	t.Helper()
 	var after registry.Position
@@ -212,7 +213,7 @@ func wantAllInOrder(t *testing.T, store *Store, count int) {
 	}
 }
 
-// countWaiting returns how many changes wait for their places.
+// countWaiting returns the number of changes that wait for their places.
 func countWaiting(t *testing.T, schema string) (count int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.DSN()+schema)
@@ -239,8 +240,9 @@ func execute(t *testing.T, schema, statement string, args ...any) {
 	}
 }
 
-// TestChangesAfterAClockWasSetBack lets the server's clock be set back between each change and the
-// next, whose writer has seen the one before it, but asks for nothing that it wrote.
+// TestChangesAfterAClockWasSetBack sets the server's clock back between each change and the next.
+// The writer of each change has seen the previous one, but does not require any record written by
+// it.
 func TestChangesAfterAClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	const count = 20
@@ -257,7 +259,7 @@ func TestChangesAfterAClockWasSetBack(t *testing.T) {
 	wantChanges(t, store, 0, want...)
 }
 
-// TestNumber numbers what has waited for long enough, and what says that it came in the future.
+// TestNumber numbers changes that have waited long enough, and changes with a time in the future.
 func TestNumber(t *testing.T) {
 	t.Parallel()
 	schema := migrated(t)

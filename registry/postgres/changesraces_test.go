@@ -13,7 +13,7 @@ import (
 	"moorage/registry"
 )
 
-// TestChangesOfLives lets clients make, change and delete few keys while two readers follow.
+// TestChangesOfLives: clients create, change and delete a few keys while two readers follow.
 func TestChangesOfLives(t *testing.T) {
 	t.Parallel()
 	const clients, rounds, keys, followers = 4, 60, 3, 2
@@ -102,7 +102,7 @@ func TestChangesOfLives(t *testing.T) {
 	}
 }
 
-// awaitLocks waits until so many connections of the application wait for a lock, or ended is
+// awaitLocks waits until count connections of the application wait for a lock, or until ended is
 // closed.
 func awaitLocks(t *testing.T, application string, count int, ended <-chan struct{}) {
 	t.Helper()
@@ -123,18 +123,18 @@ func awaitLocks(t *testing.T, application string, count int, ended <-chan struct
 	}
 }
 
-// TestRowsThatCameBack holds a batch between two of its statements while the row that it is about
-// is deleted and made again.
+// TestRowsThatCameBack holds a batch between two of its statements while its row is deleted and
+// recreated.
 func TestRowsThatCameBack(t *testing.T) {
 	t.Parallel()
 	key, other := registry.LocationKey("back"), registry.PointerKey(faultID(9))
 	tests := []struct {
 		name        string
 		held        registry.Batch
-		first, next string // statements before which it is held: for the row to come, and for the row to change
+		first, next string // the batch is held before these: while the row appears, and while it changes
 		change      func(etag registry.ETag) registry.Batch
-		// wrong judges by other as the change's author saw it behind the change, and key as it is
-		// at the end.
+		// wrong decides by the record other, as seen by the author of the change after the change,
+		// and by the final record key.
 		wrong func(other, key registry.Record, heldErr, changeErr error) bool
 	}{
 		{
@@ -147,7 +147,8 @@ func TestRowsThatCameBack(t *testing.T) {
 				return registry.Batch{Conditions: []registry.Condition{registry.Absent(registry.TaskKey(faultID(1)))}, Writes: []registry.Write{
 					registry.Put(key, registry.StateBelow, nil), registry.Put(registry.TaskKey(faultID(1)), registry.StateNone, nil)}}
 			},
-			// Who saw the row in its new state must have seen what was allowed by the old one.
+			// A reader of the row's new state must also have seen the effects that required the old
+			// state.
 			wrong: func(other, _ registry.Record, heldErr, changeErr error) bool {
 				return heldErr == nil && changeErr == nil && !other.Exists()
 			},
@@ -158,7 +159,7 @@ func TestRowsThatCameBack(t *testing.T) {
 			change: func(etag registry.ETag) registry.Batch {
 				return registry.Batch{Conditions: []registry.Condition{registry.ETagIs(key, etag)}, Writes: []registry.Write{registry.Delete(key)}}
 			},
-			// A delete of the version before it must not take it away.
+			// A delete of the previous version must not delete the new row.
 			wrong: func(_, key registry.Record, heldErr, _ error) bool { return heldErr == nil && !key.Exists() },
 		},
 	}

@@ -13,14 +13,14 @@ import (
 	"moorage/testkit/pgserver"
 )
 
-// cost is what a call sends.
+// cost counts the messages of a call.
 type cost struct {
-	trips      int // messages that make the server answer
-	statements int // that the server carries out
+	trips      int // round trips: messages that make the server answer
+	statements int // statements that the server executes
 }
 
-// costs lets proxy count what calls send. It leaves out the question whether a connection is alive,
-// which is asked only when this machine left it idle for a second.
+// costs makes proxy count the messages of calls. It ignores the check whether a connection is
+// alive, which occurs only if the connection was idle for a second.
 func costs(proxy *Proxy) (taken func() cost) {
 	var mu sync.Mutex // guards sum
 	var sum cost
@@ -123,7 +123,7 @@ func TestRoundTrips(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []int{3, 1} { // the first call numbers what waits, the second finds nothing
+	for _, want := range []int{3, 1} { // the first call numbers the waiting changes; the second finds none
 		if _, err := store.Changes(t.Context(), 0, 1000); err != nil {
 			t.Fatal(err)
 		}
@@ -133,13 +133,13 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestHotRows lets tables grow from nothing under statements that were prepared when they were
-// empty, and asks the server what that cost.
+// TestHotRows prepares statements while the tables are empty, lets the tables grow, and then reads
+// the costs from the server's statistics.
 func TestHotRows(t *testing.T) {
 	t.Parallel()
 	const tables, commits, vacuums = 200, 300, 4
-	// Autovacuum, too, keeps old rows alive while it analyzes something, and other tests' load
-	// decides for how long. So this test has a server of its own, without.
+	// Autovacuum also keeps old rows alive while it analyzes, for a time that depends on the load
+	// from other tests. So this test uses its own server without autovacuum.
 	quiet, err := pgserver.Start("fsync=off", "autovacuum=off")
 	if err != nil {
 		t.Fatal(err)
@@ -222,11 +222,12 @@ func TestHotRows(t *testing.T) {
 	checkStatistics(t, conn, int64(n))
 }
 
-// checkStatistics asks the server what its tables met in calls calls of each kind.
+// checkStatistics checks the server's statistics of the tables after a number of calls of each
+// kind.
 func checkStatistics(t *testing.T, conn *pgx.Conn, calls int64) {
 	t.Helper()
-	// A server process that ends hands in what it counted, so that nothing is left when there is
-	// none.
+	// A server process reports its counts when it ends, so they are complete when no process is
+	// left.
 	for others := 1; others > 0; {
 		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'").Scan(&others); err != nil {
 			t.Fatal(err)
@@ -241,7 +242,7 @@ func checkStatistics(t *testing.T, conn *pgx.Conn, calls int64) {
 	seen := 0
 	_, err = pgx.ForEachRow(rows, []any{&name, &scans, &fetched, &updated, &hot}, func() error {
 		seen++
-		if scans > 5 { // making an index is one
+		if scans > 5 { // creating an index takes one
 			t.Errorf("%s was read from end to end %d times", name, scans)
 		}
 		if fetched > 20*calls {

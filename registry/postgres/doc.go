@@ -74,14 +74,14 @@
 // If all commits updated one row to draw a number, they would wait for each other. So a change is
 // written without a place, and gets one in a later step. Each node runs such steps in the
 // background, and a reader runs such a step when it finds changes without a place. A step locks the
-// row of the head: the last place that was given. Then it gives the next places to a bounded number
-// of the first waiting changes, in the order of their sequence numbers.
+// row of the head, which has the last assigned place. Then it gives the next places to a bounded
+// number of the first waiting changes, in the order of their sequence numbers.
 //
 // A batch draws its sequence number while it holds all of its rows. Every change that it saw was
-// committed before, so that change drew a smaller number. This holds even if the server's clock was
-// set back in between, or another server took over. A reader that sees a change also sees the
-// changes on which it depends. So the first visible changes can always be given places. Concurrent
-// steps exclude each other by the row of the head.
+// committed earlier, and so has a smaller number. This holds even if the server's clock was set
+// back in between, or another server took over. A reader that sees a change also sees the changes
+// on which it depends. So the first visible changes can always be given places. Concurrent steps
+// exclude each other by the row of the head.
 //
 // # Sessions
 //
@@ -124,14 +124,15 @@
 // # Leases
 //
 // Leases is a separate store, in its own tables: it records which node may work on which path. The
-// store of records does not rely on it. Leases has a few connections of its own, and its commits do
-// not wait for the disk.
+// store of records does not rely on it. Leases has its own few connections, and its commits do not
+// wait for the disk.
 //
 // # Features of PostgreSQL in use
 //
 // The store uses plain tables with primary keys, partial indexes, FOR UPDATE, FOR SHARE, INSERT,
-// UPDATE and DELETE over unnest, UPDATE with RETURNING, arrays, a sequence. The package defines no
-// function, no trigger, no data-modifying CTE, no ON CONFLICT, no advisory lock, no transaction id.
-// Leases also use DELETE with USING, clock_timestamp, and BEGIN with an isolation level in a
-// pipeline. Migrate also uses SKIP LOCKED, LOCK TABLE, and CREATE and DROP INDEX CONCURRENTLY.
+// UPDATE and DELETE over unnest, UPDATE with RETURNING, arrays, and a sequence. It uses no
+// functions or triggers of its own, no data-modifying CTEs, no ON CONFLICT, no advisory locks, and
+// no transaction IDs. Leases also use DELETE with USING, clock_timestamp, and BEGIN with an
+// isolation level in a pipeline. Migrate also uses SKIP LOCKED, LOCK TABLE, and CREATE and DROP
+// INDEX CONCURRENTLY.
 package postgres

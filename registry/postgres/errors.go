@@ -31,7 +31,7 @@ const (
 	stateDuplicateTable       = "42P07"
 	stateUndefinedObject      = "42704"
 	stateDuplicateObject      = "42710" // the row type of each table
-	stateLockNotAvailable     = "55P03" // not within lock_timeout
+	stateLockNotAvailable     = "55P03" // a lock was not available within lock_timeout
 	stateInternalError        = "XX000" // also when two sessions changed one row of the server's catalogs
 	classConnection           = "08"    // a proxy has lost its server; 08007 is "resolution unknown"
 	classResources            = "53"    // such as too many connections
@@ -60,8 +60,8 @@ func undone(answered *pgconn.PgError) bool {
 		!strings.HasPrefix(answered.Code, classConnection)
 }
 
-// failure returns the error for a pipeline that failed with err. The function named returns the
-// error for a statement that failed at a guard or because of a row with the same key.
+// failure returns the error for a pipeline that failed with err. If a statement failed at a guard,
+// or because of a row with the same key, the error comes from the function named.
 func failure(ctx context.Context, err error, named func(*pgconn.PgError) error) error {
 	var answered *pgconn.PgError
 	if !errors.As(err, &answered) || !undone(answered) {
@@ -80,9 +80,9 @@ func failure(ctx context.Context, err error, named func(*pgconn.PgError) error) 
 }
 
 // failedCondition returns the first condition that did not hold as a *registry.FailedError. It
-// returns errUnnamed if the rows do not show which one that is. The rows that were found are
-// locked, so they all had this state at the moment when the last row was locked. But a missing row
-// may have appeared before that moment.
+// returns errUnnamed if the rows do not show which one that is. The rows in found are locked, so
+// they all had this state at the moment when the last row was locked. But a missing row may have
+// appeared before that moment.
 func (p *plan) failedCondition(found map[registry.Key]registry.Record) error {
 	for i, c := range p.batch.Conditions {
 		record := found[c.Key]

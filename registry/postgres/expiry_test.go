@@ -8,8 +8,8 @@ import (
 	"moorage/registry"
 )
 
-// TestExpired finds outcomes by the time that their writes gave, and those of older binaries, which
-// gave none, by their keys.
+// TestExpired finds outcomes by the expiry given by their writes. Outcomes of older binaries have
+// no expiry, and are found by their keys.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	schema := migrated(t)
@@ -53,7 +53,7 @@ func TestExpired(t *testing.T) {
 	wantFound(found, err, "value", 5, 6)
 	found, err = store.Undated(t.Context(), key(6).ID, 2)
 	wantFound(found, err, "value", 7)
-	// One that is written again without a time is found by its key.
+	// An outcome that is rewritten without an expiry is found by its key.
 	if _, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Put(key(4), registry.StateNone, []byte("value"))}}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +64,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestLifeOfAnOutcome: however far the clock of a node is behind or ahead, an outcome lives from
-// its write on, by the clock of the database.
+// TestLifeOfAnOutcome: however wrong the clock of a node is, the life of an outcome begins with its
+// write and is measured by the clock of the database.
 func TestLifeOfAnOutcome(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, server.DSN()+migrated(t), Options{})

@@ -18,7 +18,7 @@ import (
 	"moorage/testkit/scale"
 )
 
-// newProxy returns a proxy before the server.
+// newProxy returns a proxy in front of server.
 func newProxy(t testing.TB, server *pgserver.Server) *Proxy {
 	t.Helper()
 	proxy, err := NewProxy(server)
@@ -34,7 +34,7 @@ func newProxy(t testing.TB, server *pgserver.Server) *Proxy {
 	return proxy
 }
 
-// migrated returns the options of a connection string that select a new schema with tables.
+// migrated returns connection string options that select a new schema with tables.
 func migrated(t testing.TB) string {
 	t.Helper()
 	dsn := newSchema(t)
@@ -44,8 +44,8 @@ func migrated(t testing.TB) string {
 	return strings.TrimPrefix(dsn, server.DSN())
 }
 
-// openStore opens a store that the test closes. Its calls wait for connections as long as only a
-// server that hangs lets them, unless options say otherwise.
+// openStore opens a store that the test closes. By default, its calls wait so long for a connection
+// that only a hanging server makes them fail.
 func openStore(t testing.TB, dsn string, options Options) *Store {
 	t.Helper()
 	options.AcquireTimeout = cmp.Or(options.AcquireTimeout, time.Minute)
@@ -67,9 +67,9 @@ type step struct {
 	n          int
 }
 
-// at returns what a proxy is to watch with: it calls do for the message of the step, once, and
-// reports whether it came to that.
-func at(s step, do func() Verdict) (watch func(Message) Verdict, reached func() bool) {
+// watchAt returns a watch function for a proxy, which calls the function do once, for the message
+// of the step. reached reports whether that has happened.
+func watchAt(s step, do func() Verdict) (watch func(Message) Verdict, reached func() bool) {
 	var mu sync.Mutex // guards seen and done
 	seen, done := 0, false
 	watch = func(m Message) Verdict {
@@ -92,18 +92,18 @@ func at(s step, do func() Verdict) (watch func(Message) Verdict, reached func() 
 	}
 }
 
-// faultID returns the n-th id of a test.
+// faultID returns the n-th ID of a test.
 func faultID(n int) registry.ID { return registry.ID{0xfa, byte(n >> 16), byte(n >> 8), byte(n)} }
 
-// faultKeys are what faultBatch n writes.
+// faultKeys returns the keys that faultBatch n writes.
 func faultKeys(n int) []registry.Key {
 	return []registry.Key{
 		registry.PointerKey(faultID(n)), registry.LocationKey(fmt.Sprintf("file:/%d", n)), registry.ChangeKey(faultID(n)),
 	}
 }
 
-// faultBatch returns a batch that makes one pointer, one location and a change, and overwrites the
-// record that all of them share.
+// faultBatch returns a batch that creates one pointer, one location and a change, and overwrites a
+// record shared by all batches.
 func faultBatch(n int, refused bool) registry.Batch {
 	keys, state := faultKeys(n), registry.StateLive
 	if refused {
@@ -122,8 +122,8 @@ func faultBatch(n int, refused bool) registry.Batch {
 // outcomes counts how Applies ended.
 type outcomes struct{ done, refused, unavailable, unknownDone, unknownUndone, ended int }
 
-// judge fails unless what Apply n told agrees with what is in the database now that the server has
-// ended its part.
+// judge fails the test unless the result of Apply n agrees with the database. The server must have
+// finished its work.
 func (o *outcomes) judge(t *testing.T, direct *Store, n int, at string, etags []registry.ETag, err error) {
 	t.Helper()
 	records, getErr := direct.Get(t.Context(), faultKeys(n)...)
@@ -164,7 +164,7 @@ func (o *outcomes) judge(t *testing.T, direct *Store, n int, at string, etags []
 	}
 }
 
-// situation is in what state an Apply finds its connection.
+// situation is the state of the connection of an Apply.
 type situation struct {
 	name    string
 	options string
@@ -185,13 +185,13 @@ func situations() []situation {
 	}
 }
 
-// eachStep calls try for every point of the protocol of an Apply, until it gets through untouched.
-// Without -every it passes over some of them, and draws where it begins.
+// eachStep calls the function try for every point of the protocol of an Apply, until an Apply
+// completes without a fault. Without -every, it skips some points, and begins at a random one.
 func eachStep(t *testing.T, try func(t *testing.T, proxy *Proxy, store *Store, n int, s step) (reached bool)) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(uint64(seed), 0))
-	stride := 3 // each outcome must be met, so no fewer steps
+	stride := 3 // no larger, because each outcome must occur
 	if scale.Every() {
 		stride = 1
 	}
@@ -243,7 +243,7 @@ func TestCutAtEachStep(t *testing.T) {
 			mu.Unlock()
 			var got outcomes
 			for i, refused := range []bool{false, true} {
-				watch, reached := at(s, func() Verdict { return Cut })
+				watch, reached := watchAt(s, func() Verdict { return Cut })
 				proxy.Watch(watch)
 				m := n + i*100_000
 				etags, err := store.Apply(t.Context(), faultBatch(m, refused))
@@ -266,14 +266,14 @@ func TestCutAtEachStep(t *testing.T) {
 		})
 	})
 	t.Logf("outcomes: %+v", all)
-	// Each outcome was met, so that each was judged.
+	// Check that each outcome has occurred.
 	if all.refused == 0 || all.unavailable == 0 || all.unknownDone == 0 || all.unknownUndone == 0 {
 		t.Errorf("outcomes: %+v, want some of each", all)
 	}
 }
 
-// TestContextEndsAtEachStep ends the context while each message of an Apply is held back, which
-// then goes on.
+// TestContextEndsAtEachStep ends the context while each message of an Apply is held back. The
+// message is then forwarded.
 func TestContextEndsAtEachStep(t *testing.T) {
 	t.Parallel()
 	direct := map[*Proxy]*Store{}
@@ -290,7 +290,7 @@ func TestContextEndsAtEachStep(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			released := make(chan struct{})
-			watch, reached := at(s, func() Verdict {
+			watch, reached := watchAt(s, func() Verdict {
 				cancel()
 				<-released
 				return Forward
@@ -311,8 +311,8 @@ func TestContextEndsAtEachStep(t *testing.T) {
 			return reached()
 		})
 	})
-	// What was begun goes on when its caller has gone, so that it is done as soon as the server
-	// answers.
+	// A batch that was sent continues after its caller has gone, so it is done as soon as the
+	// server answers.
 	if all.ended == 0 || all.unknownDone == 0 || all.unknownUndone > 0 {
 		t.Errorf("outcomes: %+v, want some that ended and some that were done, and none that stopped halfway", all)
 	}
@@ -325,7 +325,8 @@ func openDirect(t *testing.T, store *Store) *Store {
 	return openStore(t, server.DSN()+"&search_path="+schema, Options{})
 }
 
-// TestLateError: the end of a read's own bound does not pass for the end of its caller's context.
+// TestLateError: the end of a read's own time limit is not mistaken for the end of its caller's
+// context.
 func TestLateError(t *testing.T) {
 	t.Parallel()
 	late := fmt.Errorf("read: %w", context.DeadlineExceeded)
@@ -389,17 +390,17 @@ func TestUnavailableBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-// TestHostsAreTriedInTurn opens a store with two hosts. The first refuses and the second accepts no
-// writes.
+// TestHostsAreTriedInTurn opens a store with two hosts. The first refuses connections, and the
+// second accepts no writes.
 func TestHostsAreTriedInTurn(t *testing.T) {
 	t.Parallel()
-	const refusing = "127.0.0.1:1" // nobody listens there
+	const refusing = "127.0.0.1:1" // no server listens there
 	dsn := strings.Replace(server.DSN(), "moorage@", "moorage@"+refusing+",", 1) + "&target_session_attrs=any" + migrated(t)
 	store := openStore(t, dsn, Options{})
 	if err := store.Healthy(t.Context()); err != nil {
 		t.Error(err)
 	}
-	// A server that accepts no writes is no server, whatever the connection string asks for.
+	// A server that accepts no writes is not used, whatever the connection string requests.
 	for _, attrs := range []string{"any", "read-only", "prefer-standby"} {
 		if s, err := Open(t.Context(), server.DSN()+"&default_transaction_read_only=on&target_session_attrs="+attrs, Options{}); err == nil {
 			t.Errorf("a server that accepts no writes was taken with target_session_attrs=%s", attrs)

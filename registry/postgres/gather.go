@@ -12,12 +12,13 @@ import (
 
 // Bounds of reads that are joined.
 const (
-	// statementsMax is how many statements of Get may be in progress. Further calls wait and are
-	// joined. A lower limit makes one statement answer more calls, but the calls wait longer. With
-	// a limit of two, reads cost a seventh more processor time on both sides, for the same rate.
+	// statementsMax is the maximum number of statements of Get in progress. Further calls wait and
+	// are joined. With a lower limit, one statement answers more calls, but the calls wait longer.
+	// With a limit of two, reads cost a seventh more processor time on both sides, at the same
+	// rate.
 	statementsMax = 1
-	// slowStatement is the time after which a statement no longer counts as in progress. A
-	// statement that hangs must not make other calls wait.
+	// slowStatement is the time after which a statement no longer counts as in progress, so that a
+	// hanging statement does not make other calls wait.
 	slowStatement = 20 * time.Millisecond
 	// joinedKeysMax bounds the keys of a joined statement, and of a call that is joined with
 	// others.
@@ -29,11 +30,12 @@ const (
 // statement. So the busier a node is, the more calls each round trip answers. With few clients,
 // each call sends its own statement at once.
 //
-// A statement is sent after all calls that it answers began, so each call sees everything committed
-// before it. The statement reads all keys as of one moment. It is safe for concurrent use.
+// A statement is sent after the beginning of all calls that it answers, so each call sees
+// everything that was committed earlier. The statement reads all keys as of one moment. It is safe
+// for concurrent use.
 type gatherer struct {
-	// read returns the existing records at keys with one statement. Keys may be repeated. Errors
-	// are the errors of Store.Get.
+	// read returns the existing records at keys with one statement. Keys may be repeated. It
+	// returns the errors of Store.Get.
 	read func(ctx context.Context, keys []registry.Key) ([]registry.Record, error)
 
 	mu       sync.Mutex // guards the fields below; no lock is taken under it
@@ -85,14 +87,14 @@ func (g *gatherer) readAlone(ctx context.Context, keys []registry.Key) ([]regist
 	return inOrder(keys, found), nil
 }
 
-// index adds records to found, by their keys.
+// index adds records to found, by key.
 func index(found map[registry.Key]registry.Record, records []registry.Record) {
 	for _, record := range records {
 		found[record.Key] = record
 	}
 }
 
-// inOrder returns the records at keys, with the zero Record for a missing one.
+// inOrder returns the records at keys. A missing record is the zero Record.
 func inOrder(keys []registry.Key, found map[registry.Key]registry.Record) []registry.Record {
 	records := make([]registry.Record, len(keys))
 	for i, key := range keys {

@@ -26,7 +26,7 @@ type gatherFixture struct {
 type sentStatement struct {
 	ctx    context.Context
 	keys   []registry.Key
-	answer chan error // the statement's error; nil: it finds all keys
+	answer chan error // the statement's error; with nil, it finds all keys
 }
 
 func newGatherFixture(t *testing.T) *gatherFixture {
@@ -43,7 +43,7 @@ func newGatherFixture(t *testing.T) *gatherFixture {
 			}
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-over: // nobody answers any more
+		case <-over: // the test has stopped answering
 			return nil, context.Canceled
 		}
 		var read []registry.Record
@@ -55,7 +55,7 @@ func newGatherFixture(t *testing.T) *gatherFixture {
 	return f
 }
 
-// gatherResult is what a call of get returned.
+// gatherResult is the result of a call of get.
 type gatherResult struct {
 	records []registry.Record
 	err     error
@@ -71,7 +71,7 @@ func (f *gatherFixture) call(ctx context.Context, keys ...registry.Key) <-chan g
 	return result
 }
 
-// fill sends as many statements as there may be, and returns them.
+// fill sends the maximum number of statements, and returns them.
 func (f *gatherFixture) fill(t *testing.T) []*sentStatement {
 	t.Helper()
 	var statements []*sentStatement
@@ -101,8 +101,8 @@ func TestGatherJoinsWhenBusy(t *testing.T) {
 		if len(joined.keys) != 3 {
 			t.Fatalf("the calls that waited became a statement of %v", joined.keys)
 		}
-		// What begins now must see what is committed before it, which the statement that is under
-		// way need not.
+		// A call that begins now must see all earlier commits. The statement in progress may have
+		// missed some.
 		late := f.call(t.Context(), gatherKey(1))
 		synctest.Wait()
 		joined.answer <- nil
@@ -136,7 +136,7 @@ func TestGatherIsDirectWhenIdle(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		result := f.call(ctx, gatherKey(1))
 		<-f.sent
-		cancel() // a statement of one call ends with it
+		cancel() // a statement for a single call ends with the call
 		if r := <-result; !errors.Is(r.err, context.Canceled) {
 			t.Errorf("got %v", r.err)
 		}
@@ -173,7 +173,7 @@ func TestGatherOutlivesCallers(t *testing.T) {
 	})
 }
 
-// Nothing is read for a call that went away before its statement was sent.
+// Nothing is read for a call that ended before its statement was sent.
 func TestGatherForgetsWhoLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newGatherFixture(t)
@@ -201,7 +201,7 @@ func TestGatherTellsAllOfFailure(t *testing.T) {
 		busy := f.fill(t)
 		one, two := f.call(t.Context(), gatherKey(1)), f.call(t.Context(), gatherKey(2))
 		synctest.Wait()
-		busy[0].answer <- registry.ErrClosed // fails its own call only
+		busy[0].answer <- registry.ErrClosed // fails only its own call
 		joined := <-f.sent
 		joined.answer <- registry.ErrUnavailable
 		for _, result := range []<-chan gatherResult{one, two} {
@@ -215,7 +215,7 @@ func TestGatherTellsAllOfFailure(t *testing.T) {
 	})
 }
 
-// A panic of a statement that calls share is the error of each, and its place is free again.
+// If a shared statement panics, all of its calls return an error, and another statement can begin.
 func TestGatherPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newGatherFixture(t)
@@ -245,8 +245,8 @@ func TestGatherPanics(t *testing.T) {
 	})
 }
 
-// Calls that share a statement get each its own records, in the order that it asked for, from a
-// server.
+// Over a real server, each call that shares a statement gets its own records, in the requested
+// order.
 func TestGetJoined(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "")
@@ -259,7 +259,7 @@ func TestGetJoined(t *testing.T) {
 	change := func(n int) registry.Key { return registry.ChangeKey(faultID(n)) }
 	asked := [][]registry.Key{
 		{pointer(2), pointer(0), change(1)},
-		{pointer(7), pointer(2)}, // there is no 7
+		{pointer(7), pointer(2)}, // 7 does not exist
 		{change(1), registry.TaskKey(faultID(1)), pointer(2)},
 	}
 	var statements atomic.Int64

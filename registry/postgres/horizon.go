@@ -11,29 +11,29 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Horizon finds what keeps the server from removing old versions of rows: open transactions,
-// prepared transactions, and slots of replicas. Each commit to a table leaves such versions, so
-// until they can be removed, a table with many commits becomes slow. It is not safe for concurrent
-// use.
+// Horizon finds the objects that prevent the server from removing old versions of rows: open
+// transactions, prepared transactions, and slots of replicas. Each commit to a table leaves such
+// versions, so until they can be removed, a table with many commits becomes slow. It is not safe
+// for concurrent use.
 type Horizon struct {
 	store *Store
-	seen  map[string]time.Time // since when a holder has kept the same transaction id
+	seen  map[string]time.Time // the time since which a holder has had the same transaction ID
 }
 
-// Holder is the session, transaction or slot that has kept old versions of rows for the longest
-// time.
+// Holder is the session, transaction or slot that has been preventing the removal of old versions
+// for the longest time.
 type Holder struct {
-	// Age is how long the holder has kept them, as far as this process could observe. It is 0 if
-	// there is no holder.
+	// Age is how long the holder has prevented the removal, as far as this process could observe.
+	// It is 0 if there is no holder.
 	Age time.Duration
-	// What is a description of the holder: "process 4711 of user backup (pg_dump)".
+	// What describes the holder: "process 4711 of user backup (pg_dump)".
 	What string
 }
 
-// Connections are the connections of a Store to its database.
+// Connections counts the connections of a Store to its database.
 type Connections struct{ Used, Idle, Max int }
 
-// Connections returns how many connections are in use now.
+// Connections returns the present number of connections.
 func (s *Store) Connections() Connections {
 	pool := s.pool.Stat()
 	return Connections{Used: int(pool.AcquiredConns()), Idle: int(pool.IdleConns()), Max: int(pool.MaxConns())}
@@ -42,8 +42,9 @@ func (s *Store) Connections() Connections {
 // Horizon returns a Horizon of the database.
 func (s *Store) Horizon() *Horizon { return &Horizon{store: s, seen: make(map[string]time.Time)} }
 
-// holders selects the sessions, prepared transactions and slots for which old versions of rows are
-// kept. A role without pg_monitor cannot see how long sessions of other roles have been open.
+// holders selects the sessions, prepared transactions and slots that prevent the removal of old
+// versions of rows. A role without pg_monitor cannot see how long sessions of other roles have been
+// open.
 const holders = `SELECT 'process ' || pid || coalesce(' of user ' || usename, '') ||
        coalesce(' (' || nullif(application_name, '') || ')', ''),
        pid || ' ' || backend_xmin::text, coalesce(extract(epoch FROM clock_timestamp() - xact_start), 0)::float8
@@ -58,8 +59,8 @@ SELECT 'the replication slot ' || slot_name, slot_name || ' ' || xmin::text, 0::
   FROM pg_replication_slots WHERE xmin IS NOT NULL`
 
 // Oldest queries the server. If the server does not report how old a holder is, its age is the time
-// since Oldest first saw it. If the server does not have these lists, the result is that there is
-// no holder. Errors are the errors of Store.Get.
+// since Oldest first saw it. If the server does not have these lists, the result has no holder. The
+// errors are those of Store.Get.
 func (h *Horizon) Oldest(ctx context.Context) (oldest Holder, err error) {
 	type row struct {
 		what, key string

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestHorizon finds a transaction that stays open, as a dump does, and none after its end.
+// TestHorizon finds a transaction that stays open, like that of a dump, and finds no holder after
+// its end.
 func TestHorizon(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "&application_name=dump")

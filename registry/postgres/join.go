@@ -16,17 +16,17 @@ import (
 
 // Bounds of moves that are joined.
 const (
-	// movesMax is how many transactions of moves may be in progress, unless the store has fewer
-	// connections that write. Further moves wait and are joined. Commits that wait for the disk
-	// share a sync on the server, so a few more transactions cost little. With a limit of two,
-	// eight clients got half of the rate that they had without joining. With a limit of eight they
-	// get the same rate as without joining, and 64 clients get twice the rate.
+	// movesMax is the maximum number of transactions of moves in progress, unless the store has
+	// fewer connections for writing. Further moves wait and are joined. Commits that wait for the
+	// disk share a sync on the server, so a few more transactions cost little. With a limit of two,
+	// eight clients reached half of their rate without joining. With a limit of eight, they reach
+	// the same rate as without joining, and 64 clients reach twice the rate.
 	movesMax = 8
-	// joinedMovesMax is how many moves share one transaction. All of them wait for the slowest row,
-	// and after an error of one move all of them are sent again.
+	// joinedMovesMax is the maximum number of moves in one transaction. All of them wait for the
+	// slowest row, and after an error of one move all of them are sent again.
 	joinedMovesMax = 16
-	// joinedBytesMax bounds the length of the values of a move that is joined. A usual commit is
-	// far shorter.
+	// joinedBytesMax bounds the total length of the values of a move that can be joined. A typical
+	// commit is far shorter.
 	joinedBytesMax = 64 << 10
 )
 
@@ -44,7 +44,7 @@ type joiner struct {
 	store *Store
 	most  int
 
-	mu       sync.Mutex // guards the fields below and of each joining; no lock is taken under it
+	mu       sync.Mutex // guards the fields below and those of each joining; no lock is taken under it
 	underWay int
 	waiting  []*joining
 }
@@ -64,10 +64,10 @@ type joint struct {
 	calls   []*joining
 	here    int                // the number of callers that still wait
 	abandon context.CancelFunc // ends the context of carryOut
-	sent    bool               // to the server, or about to be sent
+	sent    bool               // true if sent to the server, or about to be sent
 }
 
-// apply carries out m, alone or with others. Errors are the errors of sendSealed.
+// apply carries out m, alone or with others. It returns the errors of sendSealed.
 func (j *joiner) apply(ctx context.Context, m *move) error {
 	j.mu.Lock()
 	if j.underWay < j.most {
@@ -88,7 +88,7 @@ func (j *joiner) apply(ctx context.Context, m *move) error {
 }
 
 // leave returns the error of a call whose ctx has ended. It is the error of ctx if the move was not
-// sent, else ErrUnknown.
+// sent, and otherwise ErrUnknown.
 func (j *joiner) leave(ctx context.Context, call *joining) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"moorage/registry"
 )
 
-// TestJoinedContention has two nodes with many clients each, whose moves are nearly always joined,
-// count up a few pointers by compare-and-set. No count is lost, and each pointer's changes stand in
-// the order of its versions.
+// In TestJoinedContention, many clients on two nodes increment a few pointers by compare-and-set.
+// Their moves are nearly always joined. No increment is lost, and the changes of each pointer are
+// in the order of its versions.
 func TestJoinedContention(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]string{
@@ -35,7 +35,7 @@ func TestJoinedContention(t *testing.T) {
 
 // counting is the work of the clients of joinedContention.
 type counting struct {
-	changes atomic.Int64 // ids that were given away
+	changes atomic.Int64 // the number of IDs that were used
 	counted atomic.Int64
 }
 
@@ -47,7 +47,7 @@ func joinedContention(t *testing.T, nodes ...*Store) {
 	for _, node := range nodes {
 		node.moves.most = 1
 		for client := range clients {
-			random := rand.New(rand.NewPCG(1, uint64(client))) // which pointers are met is what differs
+			random := rand.New(rand.NewPCG(1, uint64(client))) // the random choices of pointers differ between clients
 			group.Go(func() {
 				for range rounds {
 					if err := c.count(t.Context(), node, random.IntN(pointers)); err != nil {
@@ -68,7 +68,7 @@ func joinedContention(t *testing.T, nodes ...*Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		number, _ := strconv.Atoi(string(records[0].Value)) // empty: nobody counted it
+		number, _ := strconv.Atoi(string(records[0].Value)) // empty before the first increment
 		sum += number
 	}
 	if want := len(nodes) * clients * rounds; sum != want || c.counted.Load() != int64(want) {
@@ -77,7 +77,7 @@ func joinedContention(t *testing.T, nodes ...*Store) {
 	c.wantOrder(t, nodes[0])
 }
 
-// count counts a pointer up until it succeeds, every second time with a key.
+// count tries to increment a pointer until it succeeds. Every second increment has a key.
 func (c *counting) count(ctx context.Context, node *Store, pointer int) error {
 	for {
 		records, err := node.Get(ctx, pointerKey(pointer))
@@ -104,7 +104,7 @@ func (c *counting) count(ctx context.Context, node *Store, pointer int) error {
 	}
 }
 
-// wantOrder fails unless the changes of each pointer are a chain of versions.
+// wantOrder fails the test unless the changes of each pointer form a chain of versions.
 func (c *counting) wantOrder(t *testing.T, store *Store) {
 	t.Helper()
 	changes, err := store.Changes(t.Context(), 0, registry.ListLimitMax)

@@ -13,13 +13,13 @@ import (
 	"moorage/registry"
 )
 
-// joinAll sends batches at once, as moves that wait: they become one transaction, in the order of
-// batches. It returns what Apply returned for each. while, if not nil, is called when all wait,
-// with the functions that end their contexts.
+// joinAll sends batches concurrently, as waiting moves, so that they become one transaction in the
+// order of batches. It returns the error of each Apply. If while is not nil, it is called when all
+// moves wait, with the functions that end their contexts.
 func joinAll(t *testing.T, store *Store, batches []registry.Batch, while func(giveUp []context.CancelFunc)) []error {
 	t.Helper()
-	// First until nothing counts as under way: what does would let the moves that wait go one by
-	// one when it is slow.
+	// First wait until no transaction is in progress. Otherwise, if one is slow, the waiting moves
+	// would be sent one by one.
 	for taken := false; !taken; runtime.Gosched() {
 		store.moves.mu.Lock()
 		if taken = store.moves.underWay == 0; taken {
@@ -40,7 +40,7 @@ func joinAll(t *testing.T, store *Store, batches []registry.Batch, while func(gi
 	if while != nil {
 		while(giveUp)
 	}
-	store.moves.next() // as what was under way ends
+	store.moves.next() // like the end of a transaction
 	calls.Wait()
 	for range store.moves.most - 1 {
 		store.moves.next()
@@ -48,7 +48,7 @@ func joinAll(t *testing.T, store *Store, batches []registry.Batch, while func(gi
 	return errs
 }
 
-// awaitWaiting waits until so many moves wait.
+// awaitWaiting waits until the number of waiting moves is want.
 func awaitWaiting(store *Store, want int) {
 	for waiting := -1; waiting != want; runtime.Gosched() {
 		store.moves.mu.Lock()
@@ -72,7 +72,7 @@ func withPointers(t *testing.T, store *Store, n int) (conditions []registry.Cond
 	return conditions
 }
 
-// mustPut puts a record that a member of TestJoinedMembersFail meets.
+// mustPut writes a record with which a member of TestJoinedMembersFail conflicts.
 func mustPut(t *testing.T, store *Store, key registry.Key) {
 	t.Helper()
 	batch := registry.Batch{Writes: []registry.Write{registry.Put(key, registry.StateVoid, nil)}}
@@ -81,7 +81,8 @@ func mustPut(t *testing.T, store *Store, key registry.Key) {
 	}
 }
 
-// isMoved reports whether a pointer and its change were written; half of both fails the test.
+// isMoved reports whether a pointer and its change were written. It fails the test if only one of
+// the two was.
 func isMoved(t *testing.T, store *Store, n int) bool {
 	t.Helper()
 	records, err := store.Get(t.Context(), pointerKey(n), registry.ChangeKey(faultID(n)))
@@ -95,7 +96,8 @@ func isMoved(t *testing.T, store *Store, n int) bool {
 	return moved
 }
 
-// requireAnother returns a batch of moving that requires a version of its pointer that never was.
+// requireAnother returns a batch of moving that requires a version of its pointer that never
+// existed.
 func requireAnother(batch registry.Batch) registry.Batch {
 	required := &batch.Conditions[1]
 	required.ETag = registry.ETag{1}
@@ -107,8 +109,8 @@ func requireAnother(batch registry.Batch) registry.Batch {
 	return batch
 }
 
-// TestJoinedMembersFail lets one of several moves fail that go as one transaction: in the first,
-// the middle and the last place, and for each reason. The others succeed.
+// TestJoinedMembersFail makes one of several joined moves fail: the first, the middle and the last
+// one, and for each reason. The others succeed.
 func TestJoinedMembersFail(t *testing.T) {
 	t.Parallel()
 	const members = 5
@@ -121,7 +123,7 @@ func TestJoinedMembersFail(t *testing.T) {
 			for _, place := range []int{0, members / 2, members - 1} {
 				for reason, tt := range map[string]struct {
 					fail  func(t *testing.T, store *Store, batch registry.Batch) registry.Batch
-					want  int // the condition
+					want  int // the index of the failed condition
 					sends int64
 				}{
 					"version": {func(_ *testing.T, _ *Store, batch registry.Batch) registry.Batch {
@@ -169,8 +171,8 @@ func TestJoinedMembersFail(t *testing.T) {
 	}
 }
 
-// TestJoinedTransaction: what waits becomes transactions of at most joinedMovesMax moves, of each
-// pointer one, and each caller gets its own ETags.
+// TestJoinedTransaction: waiting moves become transactions of at most joinedMovesMax moves, with
+// one move for each pointer. Each caller gets its own ETags.
 func TestJoinedTransaction(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "")
@@ -179,7 +181,7 @@ func TestJoinedTransaction(t *testing.T) {
 	for n, condition := range withPointers(t, store, members) {
 		batches = append(batches, moving(n, condition))
 	}
-	batches = append(batches, moving(100, batches[0].Conditions...)) // it loses its pointer to the first
+	batches = append(batches, moving(100, batches[0].Conditions...)) // it loses to the first move of the same pointer
 	before := store.pool.Stat().AcquireCount()
 	errs := joinAll(t, store, batches, nil)
 	for n, err := range errs[:members] {
@@ -205,9 +207,9 @@ func TestJoinedTransaction(t *testing.T) {
 	}
 }
 
-// TestJoinedUnknown cuts the connection of a joined transaction before it commits and behind. Each
-// member is unknown, and what settles it (the ledger's way: the change record, or a fence) finds
-// for each whether it happened.
+// TestJoinedUnknown cuts the connection of a joined transaction before and after its commit. The
+// outcome of each member is unknown. As in the ledger, the change record or a fence then shows for
+// each member whether it happened.
 func TestJoinedUnknown(t *testing.T) {
 	t.Parallel()
 	const members = 3
@@ -220,12 +222,12 @@ func TestJoinedUnknown(t *testing.T) {
 			var batches []registry.Batch
 			for n, condition := range withPointers(t, store, members) {
 				if n == 1 {
-					condition.ETag = registry.ETag{1} // it is refused whatever becomes of the others
+					condition.ETag = registry.ETag{1} // it is refused, whatever happens to the others
 				}
 				batches = append(batches, moving(n, registry.Absent(outcomeKey(n)), condition))
 			}
 			errs := joinAll(t, store, batches, func([]context.CancelFunc) {
-				var executed, done atomic.Bool // a statement of the transaction; not what prepares it
+				var executed, done atomic.Bool // set by a statement of the transaction, not by its preparation
 				proxy.Watch(func(m Message) Verdict {
 					switch {
 					case !m.FromServer && m.Type == 'E':
@@ -259,8 +261,8 @@ func TestJoinedUnknown(t *testing.T) {
 	}
 }
 
-// TestJoinedFenced: a member's caller gives up and fences it while the transaction is held up. The
-// member never happens, and the others do.
+// TestJoinedFenced: while the transaction is delayed, the caller of a member gives up and fences
+// the member. That member never happens, and the others do.
 func TestJoinedFenced(t *testing.T) {
 	t.Parallel()
 	const members = 3
@@ -298,8 +300,8 @@ func TestJoinedFenced(t *testing.T) {
 	}
 }
 
-// TestJoinedCallersLeave: a call that ends while it waits was not sent, and says so. When all
-// callers have gone from a transaction, it goes on without them.
+// TestJoinedCallersLeave: a call that ends while it waits returns an error that means that it was
+// not sent. If all callers of a transaction have gone, the transaction continues without them.
 func TestJoinedCallersLeave(t *testing.T) {
 	t.Parallel()
 	schema := migrated(t)
@@ -335,7 +337,7 @@ func TestJoinedCallersLeave(t *testing.T) {
 		}
 	}
 	unlock()
-	awaitApply(t, store, 50) // its slot comes free
+	awaitApply(t, store, 50) // its slot becomes free
 	if !isMoved(t, store, 0) || !isMoved(t, store, 2) {
 		t.Error("it did not go on without its callers")
 	}

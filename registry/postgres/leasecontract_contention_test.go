@@ -11,22 +11,22 @@ import (
 	"moorage/testkit/locktest"
 )
 
-// What the tests of contention run.
+// The sizes of the contention tests.
 const (
 	contenders = 8
 	rounds     = 20
 	places     = 3
-	// takerAttemptsMax bounds the tries of one taker. A taker that needs more starves.
+	// takerAttemptsMax bounds the tries of one taker. A taker that needs more is starving.
 	takerAttemptsMax = 100_000
 )
 
-// witness knows who holds what.
+// witness records which leases are held.
 type witness struct {
 	mu   sync.Mutex // guards the field below; leaf
 	held map[string][]locks.Mode
 }
 
-// enter notes a grant, and returns an error if it excludes another.
+// enter records a grant, and returns an error if it excludes another grant.
 func (w *witness) enter(wants []want) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +55,7 @@ func (w *witness) leave(wants []want) {
 	}
 }
 
-// randomWants returns one lease or more, sorted.
+// randomWants returns one or more random leases, sorted.
 func randomWants(random *rand.Rand) []want {
 	var wants []want
 	for i := range places {
@@ -66,10 +66,10 @@ func randomWants(random *rand.Rand) []want {
 	return wants
 }
 
-// contender is what a session does under contention, in a goroutine that is not the test's.
+// contender is the work of a session under contention. It runs in its own goroutine.
 type contender func(ctx context.Context, n *node, random *rand.Rand) error
 
-// contend runs body for each of several sessions at once.
+// contend runs body concurrently for several sessions.
 func contend(t *testing.T, s leaseStore, body contender) {
 	t.Helper()
 	var nodes []*node
@@ -81,8 +81,9 @@ func contend(t *testing.T, s leaseStore, body contender) {
 	}
 }
 
-// together runs body for each of nodes, waits for all, and returns the first error. That ends the
-// context of the others: they may wait for what nobody gives back any more.
+// together runs body concurrently for each of nodes, waits for all, and returns the first error. An
+// error ends the context of the others, because they may wait for leases that will never be given
+// back.
 func together(ctx context.Context, nodes []*node, body contender) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -98,13 +99,13 @@ func together(ctx context.Context, nodes []*node, body contender) error {
 	return context.Cause(ctx)
 }
 
-// Of sessions that try at the same time no two get what excludes one another.
+// No two concurrent sessions get leases that exclude each other.
 func testExcludesUnderContention(t *testing.T, s leaseStore) {
 	held := witness{held: make(map[string][]locks.Mode)}
 	contend(t, s, held.tryOnce)
 }
 
-// tryOnce is a contender that asks for each of its wishes once.
+// tryOnce is a contender that requests each of its random wants once.
 func (w *witness) tryOnce(ctx context.Context, n *node, random *rand.Rand) error {
 	for range rounds {
 		wants := randomWants(random)
@@ -118,7 +119,7 @@ func (w *witness) tryOnce(ctx context.Context, n *node, random *rand.Rand) error
 		if err := w.enter(wants); err != nil {
 			return err
 		}
-		lost, alive, err := n.leases.Renew(ctx, n.name, ids, ttl) // and lets others try meanwhile
+		lost, alive, err := n.leases.Renew(ctx, n.name, ids, ttl) // meanwhile, others can try
 		if err != nil {
 			return fmt.Errorf("renew: %w", err)
 		}
@@ -133,13 +134,13 @@ func (w *witness) tryOnce(ctx context.Context, n *node, random *rand.Rand) error
 	return nil
 }
 
-// A session that keeps asking with one ticket gets what it asks for, whatever the others do.
+// A session that repeats its request with the same ticket gets its leases, whatever the others do.
 func testEverybodyGetsThrough(t *testing.T, s leaseStore) {
 	held := witness{held: make(map[string][]locks.Mode)}
 	contend(t, s, held.getThrough)
 }
 
-// getThrough is a contender that asks for each of its wishes until it has it.
+// getThrough is a contender that repeats each of its requests until it is granted.
 func (w *witness) getThrough(ctx context.Context, n *node, random *rand.Rand) error {
 	for range rounds {
 		wants, ticket := randomWants(random), n.draw()

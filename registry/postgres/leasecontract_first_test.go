@@ -12,7 +12,7 @@ import (
 	"moorage/testkit/locktest"
 )
 
-// A session that fails while it holds leases does not keep those waiting who want them.
+// If a contender fails while it holds leases, the contenders that wait for them end too.
 func TestFirstErrorEndsLeaseContention(t *testing.T) {
 	t.Parallel()
 	refusal := errors.New("refused")

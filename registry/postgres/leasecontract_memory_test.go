@@ -8,7 +8,7 @@ import (
 	"moorage/testkit/locktest"
 )
 
-// leaseClock is a store's clock that stands still until somebody moves it. It is safe for
+// leaseClock is a store's clock that only moves when the test advances it. It is safe for
 // concurrent use.
 type leaseClock struct {
 	mu  sync.Mutex // guards the field below; leaf
@@ -34,7 +34,7 @@ func newLeasesInMemory(*testing.T) leaseStore {
 
 func TestLeasesInMemory(t *testing.T) { runLeaseContract(t, newLeasesInMemory) }
 
-// A store behind an Around without a hook is that store.
+// An Around without a hook behaves like its store.
 func TestLeasesAround(t *testing.T) {
 	runLeaseContract(t, func(t *testing.T) leaseStore {
 		s := newLeasesInMemory(t)

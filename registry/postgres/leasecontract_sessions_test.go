@@ -8,7 +8,7 @@ import (
 	"moorage/locks"
 )
 
-// A session that was not opened is not alive, and calls in its name change nothing.
+// A session that was not opened is not alive, and calls on its behalf change nothing.
 func testSessionUnknown(t *testing.T, s leaseStore) {
 	a := s.begin(t, "a")
 	blocked, alive, err := s.Leases.Try(t.Context(), "nobody", 1,
@@ -26,7 +26,7 @@ func testSessionUnknown(t *testing.T, s leaseStore) {
 	a.take(want{locks.W, "/w"})
 }
 
-// A name is for one session.
+// A name can be used by only one session.
 func testSessionOpensOnce(t *testing.T, s leaseStore) {
 	a := s.begin(t, "a")
 	ids := a.take(want{locks.W, "/w"})
@@ -38,7 +38,7 @@ func testSessionOpensOnce(t *testing.T, s leaseStore) {
 	}
 }
 
-// End takes everything of one session and nothing of others.
+// End removes everything of one session, and nothing of other sessions.
 func testSessionEnds(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	a.take(want{locks.W, "/w/1"}, want{locks.W, "/w/2"})
@@ -55,7 +55,8 @@ func testSessionEnds(t *testing.T, s leaseStore) {
 	c.mustNot(want{locks.W, "/w/3"})
 }
 
-// Reap ends sessions that are silent for longer than the time to live, with all that they have.
+// Reap ends sessions that have been silent for longer than the time to live, with all their leases
+// and wants.
 func testReap(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	a.take(want{locks.W, "/w/1"})
@@ -79,7 +80,7 @@ func testReap(t *testing.T, s leaseStore) {
 	c.take(want{locks.W, "/w/1"})
 	c.mustNot(want{locks.R, "/w/2"})
 	b.release(held...)
-	c.take(want{locks.W, "/w/2"}) // the dead one's want is gone
+	c.take(want{locks.W, "/w/2"}) // the want of the dead session is gone
 }
 
 // A session that dies before its first Renew is reaped like any other.
@@ -98,7 +99,8 @@ func testReapNeverRenewed(t *testing.T, s leaseStore) {
 	b.take(want{locks.W, "/w"})
 }
 
-// A session that dies when the store's clock is set back does not live on until that has caught up.
+// If a session dies when the store's clock is set back, it does not stay alive until the clock has
+// caught up.
 func testReapAfterClockSetBack(t *testing.T, s leaseStore) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	a.take(want{locks.W, "/w"})
@@ -117,7 +119,7 @@ func testReapAfterClockSetBack(t *testing.T, s leaseStore) {
 	b.take(want{locks.W, "/w"})
 }
 
-// A session that needs it takes what a silent session holds, and the silent one learns it.
+// A session can take the lease of a silent session, and the silent session finds out.
 func testSilentIsPassedOver(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	ids := a.take(want{locks.WA, "/w"}, want{locks.W, "/w/1"}, want{locks.W, "/w/2"}, want{locks.R, "/w/3"})
@@ -127,19 +129,19 @@ func testSilentIsPassedOver(t *testing.T, s leaseStore) {
 	b.mustNot(want{locks.WA, "/w"}, want{locks.W, "/w/1"})
 	s.Pass(t, 2*margin)
 	b.take(want{locks.WA, "/w"}, want{locks.W, "/w/1"}, want{locks.R, "/w/3"})
-	c.mustNot(want{locks.W, "/w/1"}) // it is the new holder's
+	c.mustNot(want{locks.W, "/w/1"}) // the new holder has it
 
 	lost, alive := a.renew(ttl, ids...)
 	if !alive || !slices.Equal(lost, ids[1:2]) {
 		t.Errorf("the session that was passed over: alive %t, lost %v, want %v", alive, lost, ids[1:2])
 	}
-	c.mustNot(want{locks.W, "/w/2"}) // it is no longer silent
+	c.mustNot(want{locks.W, "/w/2"}) // its holder is no longer silent
 	if _, blocked := a.try(0, want{locks.W, "/w/1"}); blocked != 0 {
 		t.Errorf("the session that was passed over, again: blocked at %d, want 0", blocked)
 	}
 }
 
-// A silent session loses nothing to a taker that is blocked elsewhere.
+// A silent session loses no lease to a taker that is blocked by another lease.
 func testSilentLosesNothingInVain(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	ids := a.take(want{locks.W, "/w/1"})
@@ -155,7 +157,7 @@ func testSilentLosesNothingInVain(t *testing.T, s leaseStore) {
 	}
 }
 
-// The wants of a silent session hold nobody off.
+// The wants of a silent session block no other session.
 func testSilentWantsAreIgnored(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	a.take(want{locks.R, "/w"})
@@ -168,7 +170,7 @@ func testSilentWantsAreIgnored(t *testing.T, s leaseStore) {
 	c.mustNot(want{locks.R, "/w"})
 }
 
-// Renew returns what the session believes to hold and does not.
+// Renew returns the leases that the session believes to hold but has lost.
 func testRenewTellsLosses(t *testing.T, s leaseStore) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	b.take(want{locks.W, "/w/9"})
@@ -181,7 +183,7 @@ func testRenewTellsLosses(t *testing.T, s leaseStore) {
 	}
 }
 
-// Leases and wants that a session does not know of end after a time, and not before.
+// Leases and wants that a session does not know about end after some time, and not earlier.
 func testRenewEndsOrphans(t *testing.T, s leaseStore) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	theirs := b.take(want{locks.R, "/w/1"})

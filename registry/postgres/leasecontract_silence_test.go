@@ -7,14 +7,14 @@ import (
 	"moorage/locks"
 )
 
-// briefly is a Silence of sessions that is shorter than what takers allow, at length one that is
-// longer.
+// briefly is a Silence of sessions that is shorter than the limit of takers, and atLength is one
+// that is longer.
 const (
 	briefly  = silence / 3
 	atLength = 2 * silence
 )
 
-// A session is passed over when it was silent for as long as it said, whatever the taker says:
+// A session is passed over after its own limit of silence, whatever the taker's limit is, because
 // nodes with different heartbeats share one store.
 func testSilenceIsTheSessions(t *testing.T, s leaseStore) {
 	brief, long := s.open(t, locks.Session{Name: "brief", Silence: briefly}),
@@ -40,7 +40,7 @@ func testSilenceIsTheSessions(t *testing.T, s leaseStore) {
 	}
 }
 
-// The wants of a session hold others off for as long as it said.
+// The wants of a session block others up to its own limit of silence.
 func testSilenceOfWantsIsTheSessions(t *testing.T, s leaseStore) {
 	holder := s.begin(t, "holder")
 	brief, long := s.open(t, locks.Session{Name: "brief", Silence: briefly}),
@@ -59,7 +59,7 @@ func testSilenceOfWantsIsTheSessions(t *testing.T, s leaseStore) {
 	taker.mustNot(want{locks.R, "/w/2"})
 }
 
-// A share that only a silent session wants need not be given up.
+// A shared lease need not be given up if only a silent session wants it.
 func testSilentWantsAreNotWanted(t *testing.T, s leaseStore) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	ids := a.take(want{locks.R, "/w"})
@@ -71,7 +71,8 @@ func testSilentWantsAreNotWanted(t *testing.T, s leaseStore) {
 	a.mustBeWanted(ids...)
 }
 
-// A node that listens where another did ends that node's session, and takes what it held at once.
+// If a node listens at the former address of another node, it ends that node's session, and can
+// take its leases at once.
 func testAnnounceEndsPredecessor(t *testing.T, s leaseStore) {
 	const address, host = "ship/127.0.0.1:8181", "boot 1, network 1"
 	dead := s.open(t, locks.Session{Name: "dead", Address: address, Host: host, Silence: atLength})
@@ -97,14 +98,14 @@ func testAnnounceEndsPredecessor(t *testing.T, s leaseStore) {
 		t.Errorf("the node that announced itself: alive %t, lost %v, want it untouched", alive, lost)
 	}
 
-	// The announcement of a session holds for the one after it.
+	// The announcement of a session also counts for its successor.
 	if ended, alive, err := s.Leases.Announce(t.Context(), "other", address, host); ended != 1 || !alive || err != nil {
 		t.Errorf("announce: got %d ended, alive %t, error %v, want 1 ended", ended, alive, err)
 	}
 }
 
-// A node that is not certain ends nobody: if the host differs, or an address or a host is not
-// known.
+// A node ends no session if it is not certain: if the host differs, or if an address or a host is
+// unknown.
 func testAnnounceUnsureEndsNobody(t *testing.T, s leaseStore) {
 	const address, host = "ship/0.0.0.0:8181", "boot 1, network 1"
 	for name, session := range map[string]locks.Session{
@@ -127,7 +128,7 @@ func testAnnounceUnsureEndsNobody(t *testing.T, s leaseStore) {
 	}
 }
 
-// A session that has ended announces nothing, and ends nobody.
+// An ended session announces nothing, and ends no other session.
 func testAnnounceEnded(t *testing.T, s leaseStore) {
 	const address, host = "ship/0.0.0.0:8181", "boot 1, network 1"
 	other := s.open(t, locks.Session{Name: "other", Address: address, Host: host})

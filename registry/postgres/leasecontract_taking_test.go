@@ -11,7 +11,8 @@ import (
 	"moorage/testkit/locktest"
 )
 
-// Each pair of modes of two sessions on one path is granted or refused as the matrix has it.
+// For each pair of modes of two sessions on one path, the second is granted or refused according to
+// the matrix.
 func testMatrix(t *testing.T, s leaseStore) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	refused := map[[2]locks.Mode]bool{
@@ -32,10 +33,10 @@ func testMatrix(t *testing.T, s leaseStore) {
 		}
 	}
 	a.take(want{locks.W, "/w"})
-	b.take(want{locks.W, "/w/x"}) // paths are names here: the nodes know about ancestors
+	b.take(want{locks.W, "/w/x"}) // here, paths are only names; nodes handle ancestors
 }
 
-// A session may hold a path many times, in any modes, and loses only what it gives back.
+// A session may hold several leases on a path, in any modes, and loses only those that it releases.
 func testOneSession(t *testing.T, s leaseStore) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	first := a.take(want{locks.W, "/w"})
@@ -51,7 +52,7 @@ func testOneSession(t *testing.T, s leaseStore) {
 	b.release(reads...)
 }
 
-// When one lease is not to be had none is taken.
+// If one lease is not available, none is taken.
 func testAllOrNothing(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	a.take(want{locks.W, "/w/2"})
@@ -59,7 +60,7 @@ func testAllOrNothing(t *testing.T, s leaseStore) {
 	c.take(want{locks.W, "/w"}, want{locks.W, "/w/1"}, want{locks.W, "/w/3"})
 }
 
-// Of several leases that are not to be had the first is named.
+// If several leases are not available, the first is reported.
 func testBlockedIsTheFirst(t *testing.T, s leaseStore) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	a.take(want{locks.WA, "/w"}, want{locks.W, "/w/2"}, want{locks.W, "/w/4"})
@@ -79,7 +80,7 @@ func testBlockedIsTheFirst(t *testing.T, s leaseStore) {
 	}
 }
 
-// Release gives back the leases that it names, of the session that it names.
+// Release gives back only the named leases of the named session.
 func testRelease(t *testing.T, s leaseStore) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	ids := a.take(want{locks.W, "/w/1"}, want{locks.W, "/w/2"}, want{locks.W, "/w/3"})
@@ -110,7 +111,7 @@ func testNames(t *testing.T, s leaseStore) {
 	}
 }
 
-// One call takes many leases, and one gives them back.
+// One call takes many leases, and one call gives them back.
 func testManyAtOnce(t *testing.T, s leaseStore) {
 	const count = 1000
 	a, b := s.begin(t, "a"), s.begin(t, "b")
@@ -129,7 +130,7 @@ func testManyAtOnce(t *testing.T, s leaseStore) {
 	b.take(wants...)
 }
 
-// A call under a context that has ended changes nothing.
+// A call with an ended context changes nothing.
 func testContextEnded(t *testing.T, s leaseStore) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	held := a.take(want{locks.W, "/w/1"})

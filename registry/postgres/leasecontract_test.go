@@ -11,12 +11,12 @@ import (
 	"moorage/locks"
 )
 
-// leaseStore is the store that a test of the suite works on.
+// leaseStore is the store under test.
 type leaseStore struct {
-	// Leases has no sessions yet. Other tests may run at the same time on others.
+	// Leases has no sessions yet. Other tests may use other stores at the same time.
 	Leases locks.Leases
-	// Pass makes d go by, as far as the store can see: it moves the store's clock, or the times in
-	// its records. If d is negative, the clock is set back.
+	// Pass makes the duration d pass, as seen by the store: it moves the store's clock, or the
+	// times in its records. If d is negative, the clock is set back.
 	Pass func(t *testing.T, d time.Duration)
 }
 
@@ -74,24 +74,24 @@ func runLeaseContract(t *testing.T, open func(t *testing.T) leaseStore) {
 	}
 }
 
-// Durations of the suite. Nothing waits for them, and no test is so slow that it comes near to one.
+// Durations of the suite. No test waits for them, or takes nearly as long as one of them.
 const (
 	ttl     = time.Hour
 	silence = 30 * time.Minute
-	// margin is what a test may take by the store's clock, which goes on. It passes that much less
-	// than a duration, then that much more.
+	// The store's clock keeps running, and a test may take up to margin. So tests check at margin
+	// before and margin after a duration.
 	margin = 10 * time.Minute
 )
 
-// node is a session that a test speaks for.
+// node is a session that is controlled by the test.
 type node struct {
 	t      *testing.T
 	leases locks.Leases
 	name   string
-	id     int64 // the last that was drawn
+	id     int64 // the last drawn ID
 }
 
-// begin opens a session that says nothing of itself.
+// begin opens a session with only a name.
 func (s leaseStore) begin(t *testing.T, name string) *node {
 	t.Helper()
 	return s.open(t, locks.Session{Name: name})
@@ -106,7 +106,7 @@ func (s leaseStore) open(t *testing.T, session locks.Session) *node {
 	return &node{t: t, leases: s.Leases, name: session.Name}
 }
 
-// want is a lease that is asked for.
+// want is a requested lease.
 type want struct {
 	mode locks.Mode
 	path string
@@ -118,7 +118,8 @@ func (n *node) lease(w want) locks.Lease {
 	return locks.Lease{ID: n.draw(), Path: w.path, Mode: uint8(w.mode)}
 }
 
-// try asks for leases with a ticket, 0 for none, and returns their ids and which was blocked.
+// try requests leases with a ticket, or 0 for none. It returns their IDs, and the index of the
+// blocked one.
 func (n *node) try(ticket int64, wants ...want) (ids []int64, blocked int) {
 	n.t.Helper()
 	ids, blocked, err := n.ask(n.t.Context(), ticket, wants)
@@ -128,7 +129,7 @@ func (n *node) try(ticket int64, wants ...want) (ids []int64, blocked int) {
 	return ids, blocked
 }
 
-// ask is try for goroutines that are not the test's.
+// ask is like try, for goroutines other than that of the test.
 func (n *node) ask(ctx context.Context, ticket int64, wants []want) (ids []int64, blocked int, err error) {
 	var leases []locks.Lease
 	for _, w := range wants {
@@ -145,7 +146,7 @@ func (n *node) ask(ctx context.Context, ticket int64, wants []want) (ids []int64
 	return ids, blocked, nil
 }
 
-// take asks for what must be free.
+// take requests leases that must be available.
 func (n *node) take(wants ...want) []int64 {
 	n.t.Helper()
 	ids, blocked := n.try(0, wants...)
@@ -155,7 +156,7 @@ func (n *node) take(wants ...want) []int64 {
 	return ids
 }
 
-// mustNot asks for what must not be free, without a ticket.
+// mustNot requests leases that must not be available, without a ticket.
 func (n *node) mustNot(wants ...want) {
 	n.t.Helper()
 	if _, blocked := n.try(0, wants...); blocked < 0 {
@@ -163,7 +164,7 @@ func (n *node) mustNot(wants ...want) {
 	}
 }
 
-// queue asks for what must not be free yet, with a new ticket.
+// queue requests leases that must not be available yet, with a new ticket.
 func (n *node) queue(wants ...want) (ticket int64) {
 	n.t.Helper()
 	ticket = n.draw()

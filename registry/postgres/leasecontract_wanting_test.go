@@ -8,8 +8,8 @@ import (
 	"moorage/testkit/locktest"
 )
 
-// A session that asks later for what a ticket waits for is blocked, also when nobody holds it any
-// more.
+// If a ticket waits for a lease, a later request for it is blocked, even after the lease has become
+// free.
 func testWantHoldsOffNewer(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	held := a.take(want{locks.R, "/w"})
@@ -31,13 +31,13 @@ func testWantHoldsOffNewer(t *testing.T, s leaseStore) {
 	}
 }
 
-// Only older tickets hold a ticket off, whatever the order of their tries.
+// A ticket is blocked only by older tickets, whatever the order of their tries.
 func testWantLetsOlderPass(t *testing.T, s leaseStore) {
 	holder := s.begin(t, "holder")
 	held := holder.take(want{locks.W, "/w"})
 	var waiting []*node
 	var tickets []int64
-	for _, name := range []string{"d", "b", "c", "a"} { // their order is not that of their names
+	for _, name := range []string{"d", "b", "c", "a"} { // their order of arrival differs from that of their names
 		n := s.begin(t, name)
 		waiting, tickets = append(waiting, n), append(tickets, n.queue(want{locks.W, "/w"}))
 	}
@@ -56,7 +56,8 @@ func testWantLetsOlderPass(t *testing.T, s leaseStore) {
 	}
 }
 
-// A want excludes by the matrix of leases, and never its own session.
+// A want excludes requests according to the matrix of leases, but never requests of its own
+// session.
 func testWantExcludesLikeALease(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	for _, wanted := range locktest.Modes() {
@@ -75,7 +76,7 @@ func testWantExcludesLikeALease(t *testing.T, s leaseStore) {
 	}
 }
 
-// A ticket waits for everything that it asked for, also for what is free.
+// A ticket waits for all its requested leases, including free ones.
 func testWantCoversAllLeases(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	a.take(want{locks.W, "/w/2"})
@@ -86,7 +87,7 @@ func testWantCoversAllLeases(t *testing.T, s leaseStore) {
 	c.take(want{locks.WA, "/w"}, want{locks.W, "/w/4"})
 }
 
-// What a ticket asks for later is as old as its first want.
+// Later wants of a ticket are as old as its first want.
 func testWantGrows(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	first := a.take(want{locks.W, "/w/1"})
@@ -111,7 +112,7 @@ func testWantGrows(t *testing.T, s leaseStore) {
 	}
 }
 
-// A grant ends all wants of its ticket, also those that it did not take.
+// A grant ends all wants of its ticket, including wants for leases that were not taken.
 func testWantEndsWithGrant(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	held := a.take(want{locks.W, "/w/1"}, want{locks.W, "/w/2"})
@@ -122,7 +123,7 @@ func testWantEndsWithGrant(t *testing.T, s leaseStore) {
 	if blocked >= 0 {
 		t.Fatalf("blocked at %d, want it granted", blocked)
 	}
-	c.mustNot(want{locks.W, "/w/1"}) // the other ticket's
+	c.mustNot(want{locks.W, "/w/1"}) // wanted by the other ticket
 	b.release(other)
 	c.take(want{locks.W, "/w/1"})
 	c.mustNot(want{locks.W, "/w/2"})
@@ -130,7 +131,7 @@ func testWantEndsWithGrant(t *testing.T, s leaseStore) {
 	c.take(want{locks.W, "/w/2"})
 }
 
-// Release withdraws a ticket and nothing else.
+// Release withdraws only the given ticket.
 func testWantEndsWithRelease(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	a.take(want{locks.R, "/w/1"}, want{locks.R, "/w/2"})
@@ -143,7 +144,7 @@ func testWantEndsWithRelease(t *testing.T, s leaseStore) {
 	c.mustNot(want{locks.R, "/w/2"})
 }
 
-// A session takes its wants with it.
+// The wants of a session end with it.
 func testWantEndsWithSession(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	a.take(want{locks.R, "/w"})
@@ -155,7 +156,7 @@ func testWantEndsWithSession(t *testing.T, s leaseStore) {
 	c.take(want{locks.R, "/w"})
 }
 
-// A Try without a ticket holds nobody off.
+// A Try without a ticket blocks no other session.
 func testNoTicketNoWant(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	ids := a.take(want{locks.R, "/w"})
@@ -165,7 +166,7 @@ func testNoTicketNoWant(t *testing.T, s leaseStore) {
 	a.release(ids...)
 }
 
-// A session learns which of its leases stand in the way of others, not of its own.
+// A session learns which of its leases block other sessions. Its own wants do not count.
 func testWanted(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
 	ids := a.take(want{locks.WA, "/w"}, want{locks.W, "/w/1"}, want{locks.W, "/w/2"}, want{locks.R, "/w/3"})

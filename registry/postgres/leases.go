@@ -25,12 +25,12 @@ const (
 	// heartbeatConnectionsMax bounds the connections for heartbeats. One is used at a time. A
 	// second one is opened while an unresponsive connection is being closed, which takes seconds.
 	heartbeatConnectionsMax = 3
-	// leaseSendsMax bounds how often one call is sent. It is sent again after a serialization
-	// failure or a deadlock, because these certainly changed nothing.
+	// leaseSendsMax is the maximum number of times that one call is sent. It is sent again after a
+	// serialization failure or a deadlock, because these certainly changed nothing.
 	leaseSendsMax = 10
 	// leaseAcquireTimeout bounds how long a call waits for a free connection.
 	leaseAcquireTimeout = 5 * time.Second
-	// stripes is how many rows moorage_lease_stripe has.
+	// stripes is the number of rows of moorage_lease_stripe.
 	stripes = 1024
 )
 
@@ -40,11 +40,12 @@ const (
 //
 // A Try locks the stripes of its paths in order, so two Trys never read the same path at the same
 // time. It decides and writes while it holds the stripes. A stripe is a row to which a hash assigns
-// some of the paths. A call that only removes leases needs no stripe. Each statement decides by the
-// server's clock which sessions are silent. Commits wait neither for the disk nor for standbys.
+// some of the paths. A call that only removes leases needs no stripe. Each statement uses the
+// server's clock to determine which sessions are silent. Commits wait neither for the disk nor for
+// standbys.
 type Leases struct {
 	connections *Store // only its connections are used
-	heartbeats  *Store // for Renew only: other calls may wait, and must not make a node silent
+	heartbeats  *Store // only for Renew, so that waiting calls do not make a node silent
 }
 
 // lease has the type of locks.Lease.
@@ -63,7 +64,7 @@ type session = struct {
 	Silence time.Duration
 }
 
-// OpenLeases connects to the database of dsn, as Open does, with a few connections of its own.
+// OpenLeases connects to the database of dsn, like Open, but with its own few connections.
 func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
 	connections, err := connectLeases(ctx, dsn, leaseConnectionsMax)
 	if err != nil {
@@ -80,7 +81,8 @@ func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
 	return l, nil
 }
 
-// connectLeases returns a pool of at most most connections. It opens no connection yet.
+// connectLeases returns a pool; most is its maximum number of connections. It opens no connection
+// yet.
 func connectLeases(ctx context.Context, dsn string, most int32) (*Store, error) {
 	config, err := newConfig(dsn)
 	if err != nil {
@@ -110,9 +112,9 @@ func (l *Leases) Close() error {
 	return errors.Join(err, beating)
 }
 
-// dontSync lets the transaction end without waiting for the disk or for standbys. It is part of the
-// statements that begin a transaction, so that it needs no statement of its own. If a statement
-// does not evaluate it, its transaction writes nothing.
+// dontSync makes the transaction commit without waiting for the disk or for standbys. It is part of
+// the first statements of a transaction, so that it needs no separate statement. If a statement
+// does not evaluate dontSync, its transaction writes nothing.
 const dontSync = "set_config('synchronous_commit', 'off', true)"
 
 // call makes a call over the connections for calls other than heartbeats.
@@ -162,8 +164,8 @@ func (l *Leases) Open(ctx context.Context, s session) error {
 	})
 }
 
-// Announce records where the node of a session listens, and ends the other sessions of that address
-// on that host.
+// Announce records the address where the node of a session listens, and ends the other sessions
+// with that address and host.
 func (l *Leases) Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`UPDATE moorage_lease_session SET address = nullif($2::text, ''), host = nullif($3::text, '')
@@ -190,9 +192,9 @@ func queueSweep(batch *pgx.Batch) {
 		"WHERE s.session = w.session) AND (SELECT " + dontSync + ") IS NOT NULL")
 }
 
-// Renew records that a session is alive. known are the ids of the leases and tickets that the
-// session knows. Renew deletes other leases and wants of the session that are at least minAge old.
-// lost are the known ids that no longer exist.
+// Renew records that a session is alive. known lists the IDs of the leases and tickets known to the
+// session. Renew deletes other leases and wants of the session that are at least minAge old. lost
+// lists the known IDs that no longer exist.
 func (l *Leases) Renew(ctx context.Context, session string, known []int64, minAge time.Duration) (
 	lost []int64, alive bool, err error,
 ) {

@@ -13,13 +13,13 @@ import (
 	"moorage/locks"
 )
 
-// role is a user of the test's server that can be sent away.
+// role is a user of the test's server whose connections can be ended and refused.
 type role struct {
 	conn *pgx.Conn // of another user
 	name string
 }
 
-// newRole returns a role and a connection string with which it reaches the tables that dsn does.
+// newRole returns a role, and a connection string of the role to the tables of dsn.
 func newRole(t *testing.T, dsn string) (r *role, ownDSN string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
@@ -39,7 +39,7 @@ func (r *role) exec(t *testing.T, sql string, args ...any) {
 	}
 }
 
-// sendAway ends the role's connections, and lets it make no others.
+// sendAway ends the role's connections, and refuses new ones.
 func (r *role) sendAway(t *testing.T) {
 	t.Helper()
 	r.exec(t, "ALTER ROLE "+r.name+" NOLOGIN")
@@ -51,8 +51,8 @@ func (r *role) letBack(t *testing.T) {
 	r.exec(t, "ALTER ROLE "+r.name+" LOGIN")
 }
 
-// A node says at once that the database is away, goes on by itself when it is back, and leaves
-// nothing there when it ends.
+// A node returns an error at once while the database is unreachable, continues by itself when it is
+// reachable again, and leaves nothing there when it ends.
 func TestNodeWhileDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	dsn := newSchema(t)
@@ -73,7 +73,7 @@ func TestNodeWhileDatabaseIsAway(t *testing.T) {
 	}
 
 	database.sendAway(t)
-	for range leaseConnectionsMax + 1 { // more often than there are connections that do not know yet
+	for range leaseConnectionsMax + 1 { // more often than there are stale connections
 		if _, err := acquire(2); !errors.Is(err, locks.ErrUnavailable) {
 			t.Errorf("while the database is away: got %v, want ErrUnavailable", err)
 		}

@@ -9,7 +9,8 @@ import (
 	"moorage/locks"
 )
 
-// A heartbeat has connections of its own: calls that wait for each other do not make a node silent.
+// Heartbeats have their own connections, so calls that wait for each other do not make a node
+// silent.
 func TestHeartbeatBesideCallsThatWait(t *testing.T) {
 	t.Parallel()
 	const application = "lease_heartbeat"
@@ -17,7 +18,7 @@ func TestHeartbeatBesideCallsThatWait(t *testing.T) {
 	if err := leases.Open(t.Context(), locks.Session{Name: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	// The connection is not one of those that the calls have.
+	// This connection is not from the pool of the other calls.
 	holder, err := leases.heartbeats.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +37,7 @@ func TestHeartbeatBesideCallsThatWait(t *testing.T) {
 		})
 	}
 	awaitLocks(t, application, leaseConnectionsMax, make(chan struct{}))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // much longer than it takes, and the calls wait for ever
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // much longer than needed, while the other calls never end
 	defer cancel()
 	for range 3 {
 		if _, alive, err := leases.Renew(ctx, "a", nil, time.Hour); !alive || err != nil {
@@ -49,9 +50,9 @@ func TestHeartbeatBesideCallsThatWait(t *testing.T) {
 	waiting.Wait()
 }
 
-// A session that a binary of the steps before 3 has opened may be silent for as long as the taker
-// says: such a node sends its heartbeats more rarely. It is ended as any other, and those of newer
-// nodes say more.
+// For a session opened by a binary that only knows the steps before 3, the taker's limit of silence
+// counts, because such a node sends heartbeats less often. It ends like any other session. Sessions
+// of newer nodes have their own limit.
 func TestSessionOfFormerBinary(t *testing.T) {
 	t.Parallel()
 	leases := newLeases(t, "")
@@ -77,7 +78,7 @@ func TestSessionOfFormerBinary(t *testing.T) {
 		t.Fatal("a free lease was not granted")
 	}
 	leases.pass(t, locks.SilenceMax+time.Second)
-	const allowed = 10 * time.Minute // no test is so slow
+	const allowed = 10 * time.Minute // no test takes that long
 	if try("taker", "/w/1", allowed) < 0 {
 		t.Error("the former binary's session was passed over too early")
 	}

@@ -16,7 +16,7 @@ import (
 
 var _ locks.Leases = (*Leases)(nil)
 
-// newLeases returns a store of leases in a schema of its own.
+// newLeases returns a store of leases in its own schema.
 func newLeases(t testing.TB, options string) *Leases {
 	t.Helper()
 	dsn := newSchema(t)
@@ -26,8 +26,8 @@ func newLeases(t testing.TB, options string) *Leases {
 	return openLeases(t, dsn+options)
 }
 
-// openLeases opens a store of leases that the test closes. Its calls wait for connections as those
-// of openStore do.
+// openLeases opens a store of leases that the test closes. Its calls wait for connections like
+// those of openStore.
 func openLeases(t testing.TB, dsn string) *Leases {
 	t.Helper()
 	leases, err := OpenLeases(t.Context(), dsn)
@@ -43,7 +43,7 @@ func openLeases(t testing.TB, dsn string) *Leases {
 	return leases
 }
 
-// pass makes d go by: everything becomes older.
+// pass makes the duration d pass, by making all records older.
 func (l *Leases) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	for _, sql := range []string{
@@ -73,8 +73,7 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// Leases whose session is gone, because it ended during the Try that took them, are none, and are
-// swept.
+// If a session ends during the Try that takes its leases, these leases do not count, and are swept.
 func TestLeasesOfNobody(t *testing.T) {
 	t.Parallel()
 	leases := newLeases(t, "")
@@ -102,8 +101,8 @@ func TestLeasesOfNobody(t *testing.T) {
 	}
 }
 
-// What the server refuses is told as such, also when that comes behind what it did: the wants of
-// one who is blocked, and those that a grant ends.
+// Errors of the server are returned, even if they come from the second transaction of a Try, which
+// records the wants of a blocked ticket, or ends the wants of a granted one.
 func TestLeasesRefused(t *testing.T) {
 	t.Parallel()
 	leases := newLeases(t, "")
@@ -141,11 +140,10 @@ func TestLeasesRefused(t *testing.T) {
 		t.Errorf("the end of wants: got %v, want ErrUnavailable", err)
 	}
 	exec("CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'undone' USING ERRCODE = '40001'; END $$")
-	refused("INSERT ON moorage_lease_session", func() error { return leases.Open(t.Context(), locks.Session{Name: "c"}) }) // each time that it is sent
+	refused("INSERT ON moorage_lease_session", func() error { return leases.Open(t.Context(), locks.Session{Name: "c"}) }) // refused each time it is sent
 }
 
-// A store that is closed, or whose tables are missing, says so; and so does a connection string
-// that is none.
+// A closed store, missing tables and an invalid connection string give errors.
 func TestLeasesOpenAndClose(t *testing.T) {
 	t.Parallel()
 	if _, err := OpenLeases(t.Context(), newSchema(t)); !errors.Is(err, ErrSchema) {
@@ -163,7 +161,8 @@ func TestLeasesOpenAndClose(t *testing.T) {
 	}
 }
 
-// Nodes of both kinds over one database: nobody waits for ever, and nobody writes beside others.
+// Nodes of both kinds over one database: no lock waits for ever, and no two holders of a write lock
+// coexist.
 func TestNodesOverLeases(t *testing.T) {
 	t.Parallel()
 	const nodes, workers, rounds = 3, 4, 15
@@ -215,8 +214,8 @@ func TestNodesOverLeases(t *testing.T) {
 	all.Wait()
 }
 
-// acquirePatiently takes locks, however slow this machine is. A node that stood still for as long
-// as a heartbeat may take may have lost its session, and asks again, a few times.
+// acquirePatiently takes locks, however slow this machine is. If a node was stopped for longer than
+// a heartbeat may take, it may have lost its session, so it tries again a few times.
 func acquirePatiently(ctx context.Context, node locks.Manager, paths []locks.Path) (hold locks.Hold, err error) {
 	for range 10 {
 		began := time.Now()
@@ -228,7 +227,7 @@ func acquirePatiently(ctx context.Context, node locks.Manager, paths []locks.Pat
 	return hold, err
 }
 
-// randomPaths returns one or two shards, a namespace now and then.
+// randomPaths returns one or two shards, and sometimes a namespace.
 func randomPaths(random *rand.Rand) []locks.Path {
 	ns := locks.Warehouse("wh").Namespace("ns")
 	if random.IntN(16) == 0 {
@@ -260,9 +259,9 @@ func TestLeasesContextEndsDuringCall(t *testing.T) {
 	}
 }
 
-// A session that was silent renews itself, or the taker's own ends, during a Try. The answer of the
-// Try holds for one moment, so it names no lease that was free, and no lease of a session that is
-// gone.
+// During a Try, a silent session is renewed, or the taker's own session ends. The answer of the Try
+// is consistent for one moment: it reports no free lease as blocked, and no lease of an ended
+// session.
 func TestLeasesChangeDuringTry(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -277,7 +276,7 @@ func TestLeasesChangeDuringTry(t *testing.T) {
 			t.Parallel()
 			const application = "lease_during_try_"
 			leases := newLeases(t, "&application_name="+application+name)
-			gate, err := leases.connections.pool.Begin(t.Context()) // on a connection of its own, so that both calls of Try are on another
+			gate, err := leases.connections.pool.Begin(t.Context()) // on its own connection, so that both calls of Try use another
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -321,7 +320,7 @@ func TestLeasesChangeDuringTry(t *testing.T) {
 	}
 }
 
-// BenchmarkLeases takes and gives back one lease.
+// BenchmarkLeases takes and releases one lease.
 func BenchmarkLeases(b *testing.B) {
 	leases := newLeases(b, "")
 	if err := leases.Open(b.Context(), locks.Session{Name: "a"}); err != nil {

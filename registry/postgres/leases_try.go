@@ -45,7 +45,7 @@ const (
 
 	selectSession = "SELECT session FROM moorage_lease_session WHERE session = $1::text"
 
-	// judge reads the state on which Try decides, before insertLeases.
+	// judge reads the state that Try's decision is based on, before insertLeases.
 	judge = `SELECT EXISTS (` + selectSession + `),
 		(SELECT min(blocked.n) FROM (` + unavailableLeases + `) AS blocked),
 		EXISTS (SELECT 1 FROM ` + asked + ` JOIN moorage_lease AS l ON l.place = asked.place
@@ -68,7 +68,7 @@ const (
 	deleteWants = "DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = $2::bigint AND " + dontSync +
 		" IS NOT NULL"
 
-	// If leases are granted although other leases exclude them, the other leases belong to silent
+	// If leases were granted although other leases exclude them, the other leases belong to silent
 	// sessions.
 	deletePassedOver = `DELETE FROM moorage_lease AS l USING ` + asked + `
 		WHERE l.place = asked.place AND (l.mode | asked.mode) = 7 AND l.session <> $1::text
@@ -79,9 +79,9 @@ const (
 type verdict struct {
 	alive    bool
 	blocked  *int32 // the first unavailable element of asked
-	overlaps bool   // leases of others exclude some of asked; if asked is available, of silent sessions
+	overlaps bool   // other leases exclude some of asked; if asked is available, they belong to silent sessions
 	waits    bool   // the ticket has wants
-	lacks    bool   // some of asked are not among the ticket's wants
+	lacks    bool   // some of asked are missing in the ticket's wants
 }
 
 // Try takes all locks in leases, or none of them. If no lease or want blocks them, that takes one
@@ -101,9 +101,9 @@ func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases [
 		case found.blocked != nil:
 			return int(*found.blocked), true, l.leaveWants(ctx, found, ticket, r, those)
 		}
-		// Leases that judge found available could not be taken: a silent session has renewed
-		// itself, or the session of this Try has ended. The next attempt shows which, and no
-		// session does either twice.
+		// Leases that judge found available could not be taken, because a silent session was
+		// renewed, or the session of this Try has ended. The next attempt shows which. Neither can
+		// happen twice to a session.
 	}
 }
 
@@ -143,7 +143,7 @@ func (l *Leases) endPassed(ctx context.Context, found verdict, ticket int64, tho
 	})
 }
 
-// leaseRows has leases column by column.
+// leaseRows holds leases, column by column.
 type leaseRows struct {
 	ids     []int64
 	places  [][]byte

@@ -14,12 +14,12 @@ import (
 type taken struct {
 	version  int
 	checksum string
-	oldest   int // the last step that a binary must know to use the resulting tables
+	oldest   int // the last step that a binary must know in order to use the tables
 }
 
-// makeLedgers makes the table of the taken steps and the table of the migrators. moorage_step has a
-// first row, with version 0, which each step that runs in a transaction locks. moorage_migrator has
-// one row, which a node locks while it creates indexes on large tables.
+// makeLedgers creates the table of the taken steps and the table of the migrators. moorage_step has
+// a first row, with version 0, which each step that runs in a transaction locks. moorage_migrator
+// has one row, which a node locks while it creates indexes on large tables.
 func makeLedgers(ctx context.Context, conn *pgx.Conn) error {
 	if err := makeLedger(ctx, conn, "moorage_step", `
 		CREATE TABLE moorage_step (version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL,
@@ -32,8 +32,8 @@ func makeLedgers(ctx context.Context, conn *pgx.Conn) error {
 		INSERT INTO moorage_migrator VALUES (true)`)
 }
 
-// makeLedger makes the table name with sql, unless it exists. If two nodes create it at the same
-// time, one fails because of its name.
+// makeLedger creates the table called name with sql, unless it exists. If two nodes create it at
+// the same time, one of them fails because the name is taken.
 func makeLedger(ctx context.Context, conn *pgx.Conn, name, sql string) error {
 	for {
 		var there bool
@@ -43,7 +43,7 @@ func makeLedger(ctx context.Context, conn *pgx.Conn, name, sql string) error {
 		}
 		_, err := conn.Exec(ctx, sql)
 		switch stateOf(err) {
-		case stateDuplicateTable, stateDuplicateObject, stateUniqueViolation: // another node creates it
+		case stateDuplicateTable, stateDuplicateObject, stateUniqueViolation: // another node is creating it
 		default:
 			return err
 		}
@@ -57,7 +57,7 @@ func record(ctx context.Context, tx pgx.Tx, step migrations.Step) error {
 	return err
 }
 
-// querier is the interface that reading the ledger, the table of taken steps, needs.
+// querier is the interface needed for reading the ledger, which is the table of taken steps.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
@@ -77,8 +77,8 @@ func readTaken(ctx context.Context, conn querier) (all []taken, err error) {
 	return all, err
 }
 
-// compare returns ErrSchema unless a binary that knows exactly the steps in all may use the tables
-// that the recorded steps made.
+// compare returns ErrSchema unless the tables made by the recorded steps can be used by a binary
+// that knows exactly the steps in all.
 func compare(ledger []taken, all []migrations.Step) error {
 	for i, step := range ledger {
 		switch {

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// lines are the network connections of a store. Without lines, a pool waits for the server when it
-// closes a connection, and a call waits for its answer. If the server hangs, both waits are longer
-// than a process may take to end. It is safe for concurrent use.
+// lines holds the network connections of a store, so that they can be cut. Without lines, a pool
+// waits for the server when it closes a connection, and a call waits for its answer. If the server
+// hangs, both waits are longer than a process may take to end. It is safe for concurrent use.
 type lines struct {
 	mu   sync.Mutex // guards the fields below; no lock is taken under it
 	open map[*line]bool
@@ -45,14 +45,14 @@ func (l *lines) dial(dial pgconn.DialFunc) pgconn.DialFunc {
 	}
 }
 
-// cutAll closes all connections without notice to the server, and refuses new connections. Requests
-// that were sent and not answered may still happen.
+// cutAll closes all connections without notifying the server, and refuses new connections. Requests
+// without an answer may still happen.
 func (l *lines) cutAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = true
 	for line := range l.open {
-		_ = line.Conn.Close() // there is no caller that could use an error
+		_ = line.Conn.Close() // no caller could use an error
 	}
 }
 
@@ -64,7 +64,7 @@ func (l *line) Close() error {
 	return l.Conn.Close()
 }
 
-// lineOf returns the network connection below conn, or nil if lines did not make it.
+// lineOf returns the line below conn, or nil if conn was not made by lines.
 func lineOf(conn net.Conn) *line {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()

@@ -16,10 +16,9 @@ import (
 	"moorage/testkit/loopback"
 )
 
-// TestCloseOfAServerThatStandsStill closes a store, and leases, whose server takes everything and
-// answers nothing. What is under way then is cut off, and does not pass for something that
-// certainly did not happen. It does so a few times at most and looks at the quickest: during the
-// others this machine may have stood still too.
+// TestCloseOfAServerThatStandsStill closes a store and leases whose server accepts everything and
+// answers nothing. Calls in progress are cut off, and their outcome is unknown. The test tries a
+// few times and judges the fastest, because this machine may be stopped at times.
 func TestCloseOfAServerThatStandsStill(t *testing.T) {
 	t.Parallel()
 	var took []time.Duration
@@ -32,8 +31,8 @@ func TestCloseOfAServerThatStandsStill(t *testing.T) {
 	t.Errorf("closing took %s, want %s at most", took, 4*closePatience)
 }
 
-// closeStandingStill returns how long it took to close a store and leases whose server stands
-// still. Their calls are sent before: the server lets them wait for locks.
+// closeStandingStill returns how long it takes to close a store and leases whose server has
+// stopped. Their calls were sent earlier, and wait for locks on the server.
 func closeStandingStill(t *testing.T) (took time.Duration) {
 	t.Helper()
 	schema := migrated(t)

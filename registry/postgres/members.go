@@ -12,8 +12,8 @@ import (
 	"moorage/registry"
 )
 
-// memberReadsMax bounds how often one call reads the members. It reads them again if another node
-// has raised the number of the view.
+// memberReadsMax is the maximum number of times that one call reads the members. It reads them
+// again if another node has raised the number of the view.
 const memberReadsMax = 4
 
 // member has the type of cluster.Member.
@@ -23,8 +23,8 @@ type member = struct {
 	Version string
 }
 
-// Join records the address at which the node of session answers other nodes. An empty address
-// withdraws the node. It has the contract of cluster.Sessions.
+// Join records the address where the node of session answers other nodes. An empty address
+// withdraws the node. Join has the contract of cluster.Sessions.
 func (l *Leases) Join(ctx context.Context, session, address string) error {
 	return l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue("UPDATE moorage_lease_session SET peer = nullif($2::text, '') WHERE session = $1::text AND "+
@@ -32,8 +32,8 @@ func (l *Leases) Join(ctx context.Context, session, address string) error {
 	})
 }
 
-// Members returns the sessions whose nodes answer others, and the number of the view. It has the
-// contract of cluster.Sessions.
+// Members returns the sessions of nodes that answer other nodes, and the number of the view. It has
+// the contract of cluster.Sessions.
 //
 // Sessions end in several ways, and binaries that do not know the view may end them. So the view's
 // row has a hash of the sessions at its number. The first reader that finds sessions that do not

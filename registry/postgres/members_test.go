@@ -8,8 +8,8 @@ import (
 	"moorage/locks"
 )
 
-// Every join and leave raises the number of the view, however a session ends, and nothing else
-// does.
+// Every join and every leave raises the number of the view, however a session ends. Nothing else
+// raises it.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	leases := newLeases(t, "")

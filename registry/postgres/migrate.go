@@ -17,12 +17,12 @@ import (
 // ErrSchema means that the tables are missing, or do not fit this package.
 var ErrSchema = errors.New("the database does not have the tables of this version of moorage")
 
-// Migrate brings the tables in the database of dsn to the version of this package, and returns how
-// many steps it took. Any number of nodes may call it at once, while other nodes use the tables. To
-// index a large table, the server must read the table and wait for open transactions. Only ctx
-// bounds that wait. Migrate leaves a database with newer steps unchanged. It returns ErrSchema if a
-// step of the database needs a newer binary, or if a recorded step does not come from the files of
-// package migrations.
+// Migrate brings the tables in the database of dsn to the version of this package, and returns the
+// number of steps that it took. Any number of nodes may call it concurrently, while other nodes use
+// the tables. To index a large table, the server must read the table and wait for open
+// transactions. Only ctx bounds that wait. Migrate leaves a database with newer steps unchanged. It
+// returns ErrSchema if a step of the database needs a newer binary, or if a recorded step does not
+// come from the files of package migrations.
 func Migrate(ctx context.Context, dsn string) (steps int, err error) {
 	all, err := migrations.Steps()
 	if err != nil {
@@ -31,13 +31,13 @@ func Migrate(ctx context.Context, dsn string) (steps int, err error) {
 	return migrate(ctx, dsn, all)
 }
 
-// migrate takes the steps in all that the database has not taken.
+// migrate takes those steps in all that the database has not taken yet.
 func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int, err error) {
 	config, err := newConfig(dsn)
 	if err != nil {
 		return 0, err
 	}
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // no statement is sent often enough to prepare it
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // no statement is worth preparing
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
 		return 0, fmt.Errorf("migrate: %w", err)
@@ -61,9 +61,9 @@ func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int,
 }
 
 const (
-	// attemptsMax is how often a step that does not get its locks is tried. attemptsPause is the
-	// pause between two attempts, during which commits continue. All attempts together last a few
-	// minutes.
+	// attemptsMax is the maximum number of tries of a step that does not get its locks.
+	// attemptsPause is the pause between two attempts, during which commits continue. All attempts
+	// together last a few minutes.
 	attemptsMax   = 80
 	attemptsPause = 2 * time.Second
 	// othersPause is the time between two checks whether another migrator has ended.
@@ -127,7 +127,7 @@ func (m *migrator) keepOut(ctx context.Context) (err error) {
 	}
 }
 
-// letIn ends what keepOut began.
+// letIn releases the lock taken by keepOut.
 func (m *migrator) letIn(ctx context.Context) {
 	if m.others != nil {
 		_ = m.others.Close(ctx) // closing the connection makes the server end its transaction
@@ -139,11 +139,11 @@ type migrator struct {
 	conn   *pgx.Conn
 	others *pgx.Conn // holds the lock of keepOut; nil while the lock is not needed
 	all    []migrations.Step
-	tries  int           // how often a step is tried
+	tries  int           // the maximum number of tries of a step
 	pause  time.Duration // between two tries
 }
 
-// next takes the next step. done reports that no step was left.
+// next takes the next step. done is true if no step was left.
 func (m *migrator) next(ctx context.Context) (done bool, err error) {
 	for tries := 1; ; {
 		step, outside, err := m.take(ctx)
@@ -152,11 +152,11 @@ func (m *migrator) next(ctx context.Context) (done bool, err error) {
 		}
 		if err == nil && m.others == nil {
 			if err = m.keepOut(ctx); err == nil {
-				continue // check what the other nodes have left to do
+				continue // check which steps the other nodes have left
 			}
 		} else if err == nil {
 			if _, err = m.conn.Exec(ctx, outside); err == nil {
-				continue // check what the statement has left to do
+				continue // check which steps the statement has left
 			}
 		}
 		if step != nil {
@@ -227,7 +227,7 @@ func (m *migrator) indexSQL(ctx context.Context, tx pgx.Tx, step *migrations.Ste
 		}
 	}
 	var bytes int64
-	var valid *bool // nil: there is no index
+	var valid *bool // nil if there is no index
 	if err := tx.QueryRow(ctx, "SELECT pg_relation_size($1::text::regclass), (SELECT indisvalid FROM pg_index "+
 		"WHERE indexrelid = to_regclass($2::text))", step.Table, step.Index).Scan(&bytes, &valid); err != nil {
 		return "", "", err
@@ -243,8 +243,8 @@ func (m *migrator) indexSQL(ctx context.Context, tx pgx.Tx, step *migrations.Ste
 	return "", step.SQL, nil
 }
 
-// checkSchema reports ErrSchema unless the database has the tables of this package. Further tables
-// are allowed if this package does not need them.
+// checkSchema returns ErrSchema unless the database has the tables of this package. It may have
+// further tables if this package does not need to know them.
 func (s *Store) checkSchema(ctx context.Context) error {
 	all, err := migrations.Steps()
 	if err != nil {
@@ -266,7 +266,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	return s.checkFormat(ctx)
 }
 
-// checkFormat reports ErrSchema unless the records have the layout of this version. A newer layout
+// checkFormat returns ErrSchema unless the records have the layout of this version. A newer layout
 // of records does not imply other tables.
 func (s *Store) checkFormat(ctx context.Context) error {
 	records, err := s.Get(ctx, registry.FormatKey())
@@ -289,8 +289,8 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	return nil
 }
 
-// CheckFit returns registry.ErrNewer if, since the store was opened, the database has come to need
-// a newer version. The reason is a migration step that excludes this version, or a newer format of
+// CheckFit returns registry.ErrNewer if the database has come to require a newer version since the
+// store was opened. The reason is a migration step that excludes this version, or a newer format of
 // the records. Other errors mean that CheckFit could not determine this.
 func (s *Store) CheckFit(ctx context.Context) error {
 	all, err := migrations.Steps()

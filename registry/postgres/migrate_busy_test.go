@@ -17,14 +17,14 @@ import (
 	"moorage/migrations"
 )
 
-// indexedRows is how many changes TestCommitsDuringMigration has.
+// indexedRows is the number of changes in TestCommitsDuringMigration.
 var indexedRows = flag.Int("indexed", 50_000, "how many changes wait in TestCommitsDuringMigration; from 1,000,000 on, no commit may stall for more than 500 ms")
 
-// largeRows makes a table that is larger than smallBytesMax.
+// A table with largeRows rows is larger than smallBytesMax.
 const largeRows = 20_000
 
-// newDatabase returns a connection string for a new database at a step. Other tests' transactions
-// do not hold up the indexes of its tables.
+// newDatabase returns a connection string for a new database at a step. Because it is separate,
+// other tests' transactions do not delay the indexes of its tables.
 func newDatabase(t *testing.T, step int) (dsn string) {
 	t.Helper()
 	name := "test_" + strings.ToLower(rand.Text())
@@ -54,15 +54,15 @@ func mustExec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 	}
 }
 
-// writeChanges writes n changes that wait.
+// writeChanges writes n waiting changes.
 func writeChanges(t *testing.T, conn *pgx.Conn, n int) {
 	t.Helper()
 	mustExec(t, conn, "INSERT INTO moorage_change (key, etag, state, value, awaits, at) SELECT convert_to(md5(i::text), 'UTF8'), gen_random_uuid(), 0, "+
 		"convert_to('{\"id\":\"' || md5(i::text) || repeat(' ', 200) || '\"}', 'UTF8'), true, now() FROM generate_series(1, $1::integer) AS i", n)
 }
 
-// commits applies batches on the tables of dsn, whatever step they are at, until stop returns. That
-// returns how many there were, and how long the longest took.
+// commits applies batches to the tables of dsn, whatever their step is, until stop returns. stop
+// returns the number of batches and the longest duration of one.
 func commits(t *testing.T, dsn string) (stop func() (count int64, longest time.Duration)) {
 	t.Helper()
 	store, err := connectLeases(t.Context(), dsn, 2)
@@ -96,14 +96,14 @@ func commits(t *testing.T, dsn string) (stop func() (count int64, longest time.D
 	return stop
 }
 
-// indexStep returns the last of laterSteps, which makes an index.
+// indexStep returns the last of laterSteps, which creates an index.
 func indexStep(t *testing.T) migrations.Step {
 	t.Helper()
 	all := laterSteps(t)
 	return all[len(all)-1]
 }
 
-// awaitQuery waits until a query of one boolean is true, unless ended is closed before.
+// awaitQuery waits until a query returns true, or until ended is closed.
 func awaitQuery(t *testing.T, conn *pgx.Conn, ended <-chan struct{}, sql string) {
 	t.Helper()
 	for is := false; !is; {
@@ -120,8 +120,8 @@ func awaitQuery(t *testing.T, conn *pgx.Conn, ended <-chan struct{}, sql string)
 
 const building = "SELECT count(*) > 0 FROM pg_stat_progress_create_index WHERE datname = current_database() AND phase = 'waiting for writers before build'"
 
-// TestCommitsDuringIndex holds the build of an index up, behind a transaction that has written to
-// the table. Commits and pages go on until that transaction ends.
+// TestCommitsDuringIndex delays the build of an index by a transaction that has written to the
+// table. Commits and pages continue until that transaction ends.
 func TestCommitsDuringIndex(t *testing.T) {
 	t.Parallel()
 	step := indexStep(t)
@@ -161,7 +161,8 @@ func TestCommitsDuringIndex(t *testing.T) {
 	openStore(t, dsn, Options{})
 }
 
-// wantIndex fails unless the index of changes that wait can be used, and returns its identity.
+// wantIndex fails the test unless the index of waiting changes is usable. It returns the ID of the
+// index.
 func wantIndex(t *testing.T, conn *pgx.Conn) (id uint32) {
 	t.Helper()
 	valid := false
@@ -171,8 +172,8 @@ func wantIndex(t *testing.T, conn *pgx.Conn) (id uint32) {
 	return id
 }
 
-// TestCommitsDuringMigration measures how long commits stall while later steps of a large table are
-// taken. A build that locks the table holds them up for all of its time.
+// TestCommitsDuringMigration measures how long commits stall while later steps on a large table are
+// taken. A build that locks the table would stall them for its whole duration.
 func TestCommitsDuringMigration(t *testing.T) {
 	const stallMax, manyMin = 500 * time.Millisecond, 1_000_000
 	dsn := newDatabase(t, len(allSteps(t)))
@@ -195,8 +196,8 @@ func TestCommitsDuringMigration(t *testing.T) {
 	wantIndex(t, conn)
 }
 
-// TestLeftIndex migrates where another has left an index that did not get complete, one that did,
-// and one that a process of the server still makes.
+// TestLeftIndex migrates after another migrator has left an incomplete index, a complete one, or
+// one that a server process is still creating.
 func TestLeftIndex(t *testing.T) {
 	t.Parallel()
 	step := indexStep(t)
@@ -265,8 +266,8 @@ func TestLeftIndex(t *testing.T) {
 	}
 }
 
-// TestCatalogRace lets the server refuse a step once, as it does when another session changes the
-// same row of the system's tables at that moment.
+// TestCatalogRace makes the server refuse a step once, as if another session changed the same row
+// of the system tables at that moment.
 func TestCatalogRace(t *testing.T) {
 	t.Parallel()
 	for _, refusals := range []int{1, 3} {
@@ -297,8 +298,8 @@ func TestCatalogRace(t *testing.T) {
 	}
 }
 
-// TestLongReader lets a transaction that only read a table stay open. A step that changes the table
-// waits for it, and commits do not wait for longer than the step does.
+// TestLongReader keeps a transaction open that has only read a table. A step that changes the table
+// waits for that transaction, and commits wait no longer than one try of the step.
 func TestLongReader(t *testing.T) {
 	t.Parallel()
 	const tries, stallMax = 2, 5 * time.Second // lock_timeout is 1.5 s here; the rest is for a slow machine
@@ -322,8 +323,8 @@ func TestLongReader(t *testing.T) {
 	}
 }
 
-// TestTenNodesIndexAtOnce lets nodes that wait for their turn look at the tables while one of them
-// makes indexes, which must not wait for them.
+// In TestTenNodesIndexAtOnce, one node creates indexes while the others wait for their turn and
+// read the tables. Creating the indexes must not wait for the others.
 func TestTenNodesIndexAtOnce(t *testing.T) {
 	t.Parallel()
 	const nodes = 10

@@ -25,8 +25,8 @@ func allSteps(t *testing.T) []migrations.Step {
 	return all
 }
 
-// laterSteps returns all steps, and two of a later version: one changes a table, the last makes an
-// index of it.
+// laterSteps returns all steps, and two steps of a later version: one changes a table, and the last
+// creates an index on it.
 func laterSteps(t *testing.T) []migrations.Step {
 	t.Helper()
 	all := allSteps(t)
@@ -39,7 +39,8 @@ func laterSteps(t *testing.T) []migrations.Step {
 			Index: "moorage_change_later", Table: "moorage_change"})
 }
 
-// wantSchemaError fails unless err is ErrSchema, in one line that has these words in it.
+// wantSchemaError fails the test unless err is ErrSchema with a text of one line that contains
+// words.
 func wantSchemaError(t *testing.T, err error, words string) {
 	t.Helper()
 	if !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "\n") {
@@ -73,7 +74,7 @@ func TestTenNodesMigrateAtOnce(t *testing.T) {
 	}
 }
 
-// TestFormatIsRefused opens databases whose tables are right, but whose records may not be.
+// TestFormatIsRefused opens databases with correct tables, whose records may have the wrong format.
 func TestFormatIsRefused(t *testing.T) {
 	t.Parallel()
 	const newer = registry.FormatVersion + 1
@@ -132,7 +133,8 @@ func TestSchemaIsRefused(t *testing.T) {
 	wantSchemaError(t, err, all[0].Name)
 }
 
-// TestNewerSteps migrates with the files of newer binaries and asks whether this one still starts.
+// TestNewerSteps migrates with the files of newer binaries, and checks whether this binary still
+// starts.
 func TestNewerSteps(t *testing.T) {
 	t.Parallel()
 	dsn := newSchema(t)
@@ -186,14 +188,14 @@ func TestFailedStepLeavesNothing(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), "SELECT to_regclass('half') IS NULL AND to_regclass('whole') IS NULL").Scan(&nothing); err != nil || !nothing {
 		t.Errorf("a table of the failed step is there (%v)", err)
 	}
-	openStore(t, dsn, Options{}) // at the last step that was taken
+	openStore(t, dsn, Options{}) // at the last taken step
 	step.SQL = "CREATE TABLE half (x integer)"
 	if steps, err := migrate(t.Context(), dsn, append(all, step)); err != nil || steps != 1 {
 		t.Errorf("the mended step: %d steps, %v", steps, err)
 	}
 }
 
-// TestVacuumSettings: the tables whose rows do not stay as they are say when to clear them away.
+// TestVacuumSettings: tables with rows that are updated or deleted have settings for autovacuum.
 func TestVacuumSettings(t *testing.T) {
 	t.Parallel()
 	dsn := newSchema(t)

@@ -55,8 +55,8 @@ import (
 //
 // # Why changes keep their order
 //
-// The change is the last statement. It draws its sequence number when the move holds all of its
-// rows, as in every Apply (package comment).
+// The insert of the change is the last statement. It draws the sequence number when the move holds
+// all of its rows, as in every Apply (package comment).
 //
 // # Moves that are joined
 //
@@ -79,7 +79,7 @@ type swap struct {
 	old   registry.ETag // the required version
 }
 
-// newMove returns a sealed batch as a move. ok reports whether the batch is a move.
+// newMove converts a sealed batch to a move. ok is false if the batch is not a move.
 func newMove(sealed registry.Batch, etags []registry.ETag) (m *move, ok bool) {
 	change := len(sealed.Writes) - 1
 	if sealed.Change == nil || len(sealed.Conditions) != len(sealed.Writes) {
@@ -121,8 +121,8 @@ func (m *move) follows() bool { return len(m.swaps) == 1 }
 func (m *move) moved() registry.Write { return m.batch.Writes[m.swaps[0].write] }
 
 // refusal returns the first condition of m that does not hold as a *registry.FailedError, or nil if
-// updated has all rows that m must update. It returns errUnnamed if the failed condition is not
-// known.
+// updated has all rows that m must update. It returns errUnnamed if the failed condition is
+// unknown.
 func (m *move) refusal(updated map[registry.Key]bool) error {
 	if !slices.ContainsFunc(m.swaps, func(u swap) bool { return !updated[m.batch.Writes[u.write].Key] }) {
 		return nil
@@ -161,7 +161,7 @@ func (m *move) undone(answered *pgconn.PgError, updated map[registry.Key]bool) e
 	return errUnnamed
 }
 
-// sendMove executes m in its own pipeline. Errors are the errors of sendSealed.
+// sendMove executes m in its own pipeline. It returns the errors of sendSealed.
 func (s *Store) sendMove(ctx context.Context, m *move) error {
 	sent := newSent([]*move{m})
 	sent.undone = func(answered *pgconn.PgError) error { return m.undone(answered, sent.updated) }
@@ -171,7 +171,7 @@ func (s *Store) sendMove(ctx context.Context, m *move) error {
 	return m.refusal(sent.updated)
 }
 
-// sent has the moves of one pipeline, and the server's answers. It has one move of any kind, or
+// sent holds the moves of one pipeline, and the server's answers. It has one move of any kind, or
 // several moves that can be joined.
 type sent struct {
 	pipelined
@@ -216,7 +216,7 @@ func (s *sent) queue() *pgx.Batch {
 	return batch
 }
 
-// movedRows has rows of one table, column by column.
+// movedRows holds rows of one table, column by column.
 type movedRows struct {
 	columns
 	olds []pgtype.UUID // of updates: the version that the row must have

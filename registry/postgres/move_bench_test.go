@@ -17,11 +17,11 @@ import (
 	"moorage/testkit/pgserver"
 )
 
-// moveBench is a store over a server of its own that syncs, with a pointer for each client.
+// moveBench is a store over its own server, which syncs, with one pointer for each client.
 type moveBench struct {
 	*Store
 	direct *pgx.Conn
-	next   atomic.Int64 // of changes
+	next   atomic.Int64 // the next number of a change
 }
 
 const benchClientsMax = 64
@@ -60,12 +60,12 @@ func benchPointer(client int) registry.Write {
 	return registry.Put(registry.PointerKey(faultID(client)), registry.StateLive, []byte(strings.Repeat("p", 450)))
 }
 
-// over returns w as the write over an equal record with this etag.
+// over returns w as a replacement of an equal record with this ETag.
 func over(w registry.Write, etag registry.ETag) registry.Write {
 	return w.Over(registry.Record{Key: w.Key, ETag: etag, State: w.State, Value: w.Value})
 }
 
-// commit is what a client commits: its pointer, and a change.
+// commit returns the batch of a client: its pointer, and a change.
 func (s *moveBench) commit(client int, etag registry.ETag) registry.Batch {
 	return registry.Batch{
 		Conditions: []registry.Condition{registry.ETagIs(registry.PointerKey(faultID(client)), etag)},
@@ -74,7 +74,7 @@ func (s *moveBench) commit(client int, etag registry.ETag) registry.Batch {
 	}
 }
 
-// sendWith is Apply of a commit, once, by one of the ways to send it.
+// sendWith applies a commit once, in one of the ways to send it.
 func (s *moveBench) sendWith(ctx context.Context, batch registry.Batch,
 	send func(sealed registry.Batch, etags []registry.ETag) error) (registry.ETag, error) {
 	etags, err := s.newETags(batch)
@@ -114,12 +114,12 @@ func (s *moveBench) bare(ctx context.Context, sealed registry.Batch, etags []reg
 	return conn.SendBatch(ctx, &batch).Close()
 }
 
-// BenchmarkMove commits to a table for each client: as a move, with the statements that other
-// Applies take, and with the two statements alone. It also reports what the server's processes took
-// of the processors.
+// BenchmarkMove measures commits, with one table for each client: as a move, in the long form of
+// other Applies, and as the two bare statements. It also reports the processor time of the server's
+// processes.
 func BenchmarkMove(b *testing.B) { benchmarkMoves(b, "bare", "move", "plan") }
 
-// BenchmarkMoveJoined commits as BenchmarkMove does, with moves that are joined and without.
+// BenchmarkMoveJoined is like BenchmarkMove, with and without joined moves.
 func BenchmarkMoveJoined(b *testing.B) { benchmarkMoves(b, "bare", "move", "joined") }
 
 func benchmarkMoves(b *testing.B, names ...string) {
@@ -156,7 +156,7 @@ func benchmarkMoves(b *testing.B, names ...string) {
 	}
 }
 
-// serverTime returns what the processes of the server have taken of the processors so far.
+// serverTime returns the processor time of the server's processes so far.
 func (s *moveBench) serverTime(b *testing.B) (total time.Duration) {
 	rows, err := s.direct.Query(b.Context(), "SELECT pid FROM pg_stat_activity")
 	if err != nil {
@@ -166,11 +166,11 @@ func (s *moveBench) serverTime(b *testing.B) (total time.Duration) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	const ticks = 100 // a second, on Linux
+	const ticks = 100 // per second, on Linux
 	for _, pid := range pids {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		for _, field := range fields[11:13] { // utime and stime

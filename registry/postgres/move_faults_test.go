@@ -10,11 +10,11 @@ import (
 	"moorage/registry"
 )
 
-// moveCase is a way to send a commit: with the statements that the driver has prepared, or not.
+// moveCases are the ways to send a commit: with and without statements prepared by the driver.
 var moveCases = map[string]string{"prepared": "", "no prepared statements": "&default_query_exec_mode=exec"}
 
-// TestCutMoveAtEachStep cuts the connection before each message of a move, from either side, with a
-// condition that fails and without. What the caller is told agrees with what is in the database.
+// TestCutMoveAtEachStep cuts the connection before each message of a move, from either side, with
+// and without a failing condition. The result of the call must agree with the database.
 func TestCutMoveAtEachStep(t *testing.T) {
 	t.Parallel()
 	for name, options := range moveCases {
@@ -31,7 +31,7 @@ func TestCutMoveAtEachStep(t *testing.T) {
 						n += 2
 						store := openStore(t, proxy.DSN()+schema+options+"&pool_max_conns=1", Options{})
 						conditions := make([]registry.Condition, 2)
-						for i := range conditions { // the first move lets the driver prepare
+						for i := range conditions { // the first move makes the driver prepare its statements
 							mustPutPointer(t, direct, n+i, &conditions[i])
 						}
 						if _, err := store.Apply(t.Context(), moving(n, registry.Absent(outcomeKey(n)), conditions[0])); err != nil {
@@ -40,7 +40,7 @@ func TestCutMoveAtEachStep(t *testing.T) {
 						if refused {
 							conditions[1].ETag = registry.ETag{1}
 						}
-						watch, reached := at(step{fromServer, k}, func() Verdict { return Cut })
+						watch, reached := watchAt(step{fromServer, k}, func() Verdict { return Cut })
 						proxy.Watch(watch)
 						etags, err := store.Apply(t.Context(), moving(n+1, registry.Absent(outcomeKey(n+1)), conditions[1]))
 						proxy.Watch(nil)
@@ -54,7 +54,7 @@ func TestCutMoveAtEachStep(t *testing.T) {
 					}
 				}
 			}
-			// Each outcome was met, so that each was judged.
+			// Check that each outcome has occurred.
 			if all.done == 0 || all.refused == 0 || all.unknownDone == 0 || all.unknownUndone == 0 {
 				t.Errorf("outcomes: %+v, want some of each", all)
 			}
@@ -62,7 +62,7 @@ func TestCutMoveAtEachStep(t *testing.T) {
 	}
 }
 
-// mustPutPointer puts pointer n, and sets condition to ask for its version.
+// mustPutPointer puts pointer n, and sets condition to require its version.
 func mustPutPointer(t *testing.T, store *Store, n int, condition *registry.Condition) {
 	t.Helper()
 	etags, err := store.Apply(t.Context(), registry.Batch{
@@ -74,7 +74,7 @@ func mustPutPointer(t *testing.T, store *Store, n int, condition *registry.Condi
 	*condition = registry.ETagIs(pointerKey(n), etags[0])
 }
 
-// judgeMove counts the outcome of move n, and fails unless it agrees with what is in the database.
+// judgeMove counts the outcome of move n, and fails the test unless it agrees with the database.
 func judgeMove(t *testing.T, direct *Store, o *outcomes, n int, etags []registry.ETag, err error) {
 	t.Helper()
 	applied := isMoved(t, direct, n)
@@ -108,7 +108,7 @@ func judgeMove(t *testing.T, direct *Store, o *outcomes, n int, etags []registry
 	}
 }
 
-// TestMoveWarnings is TestWarnings of moves, and of moves that are joined.
+// TestMoveWarnings is TestWarnings for moves and for joined moves.
 func TestMoveWarnings(t *testing.T) {
 	t.Parallel()
 	const warn = "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'same text' USING ERRCODE = '01000'; RETURN NULL; END $$"
@@ -132,7 +132,7 @@ func TestMoveWarnings(t *testing.T) {
 				conditions := withPointers(t, store, 5)
 				batches := []registry.Batch{moving(3, conditions[3]), moving(4, conditions[4])}
 				errs := joinAll(t, store, batches, nil)
-				for n := range 3 { // prepared, and not
+				for n := range 3 { // with prepared statements, and without
 					_, err := store.Apply(t.Context(), moving(n, conditions[n]))
 					errs = append(errs, err)
 				}
@@ -146,7 +146,7 @@ func TestMoveWarnings(t *testing.T) {
 						t.Errorf("move %d did not happen", n)
 					}
 				}
-				// A move that is refused is refused, whatever its transaction commits.
+				// A refused move stays refused, whatever its transaction commits.
 				_, err := store.Apply(t.Context(), moving(10, stale(pointerKey(1))))
 				if _, refused := registry.FailedCondition(err); !refused {
 					t.Errorf("refused: %v", err)
@@ -156,8 +156,9 @@ func TestMoveWarnings(t *testing.T) {
 	}
 }
 
-// TestMovesUnseenUntilReplicated: moves, alone and joined, whose callers give up while the server
-// waits for its standby are unknown, and nobody sees them until the standby has them.
+// TestMovesUnseenUntilReplicated: if callers give up while the server waits for its standby, the
+// outcomes of their moves are unknown, alone and joined. No reader sees the moves until the standby
+// has them.
 func TestMovesUnseenUntilReplicated(t *testing.T) {
 	t.Parallel()
 	store, proxy := newReplicated(t)

@@ -11,7 +11,7 @@ import (
 	"moorage/registry"
 )
 
-// moveWorld are the records that TestMoveConditions begins with.
+// moveWorld holds the initial records of TestMoveConditions.
 type moveWorld struct {
 	*Store
 	etags map[registry.Key]registry.ETag
@@ -41,15 +41,15 @@ func (w *moveWorld) put(t *testing.T, key registry.Key) {
 	w.etags[key] = etags[0]
 }
 
-// is asks for the version that a key has.
+// is returns a condition that requires the present version of a key.
 func (w *moveWorld) is(key registry.Key) registry.Condition {
 	return registry.ETagIs(key, w.etags[key])
 }
 
-// stale asks for a version that a key does not have.
+// stale returns a condition that requires a version that a key does not have.
 func stale(key registry.Key) registry.Condition { return registry.ETagIs(key, registry.ETag{1}) }
 
-// moving returns a batch that puts what conditions ask for.
+// moving returns a batch that puts the keys of conditions.
 func moving(change int, conditions ...registry.Condition) registry.Batch {
 	batch := registry.Batch{Conditions: conditions, Change: &registry.Change{ID: faultID(change)}}
 	for _, c := range conditions {
@@ -62,7 +62,8 @@ func moving(change int, conditions ...registry.Condition) registry.Batch {
 	return batch
 }
 
-// sendOnce sends a batch by send, with what Apply does when the rows do not name a condition.
+// sendOnce sends a batch once with send. Like Apply, it then finds the failed condition if the rows
+// do not show it.
 func (s *Store) sendOnce(ctx context.Context, batch registry.Batch,
 	send func(context.Context, registry.Batch, []registry.ETag) error) error {
 	etags, err := s.newETags(batch)
@@ -106,8 +107,8 @@ func (w *moveWorld) all(t *testing.T) []registry.Record {
 	return records
 }
 
-// TestMoveConditions lets each condition of a move fail, alone and with others. A move says the
-// same as an Apply in the long form, and changes as little.
+// TestMoveConditions makes each condition of a move fail, alone and with others. A move returns the
+// same error as an Apply in the long form, and changes nothing.
 func TestMoveConditions(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]string{
@@ -117,7 +118,7 @@ func TestMoveConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newMoveWorld(t, options)
-			const there, fenced = 1, 4 // what newMoveWorld made, and a change that was fenced
+			const there, fenced = 1, 4 // a change made by newMoveWorld, and a fenced change
 			w.put(t, registry.ChangeKey(faultID(fenced)))
 			transaction := registry.TransactionKey(faultID(there))
 			for name, tt := range map[string]struct {
@@ -180,7 +181,7 @@ func TestMoveConditions(t *testing.T) {
 	}
 }
 
-// TestNewMove: what is not of the shape goes the long way.
+// TestNewMove: a batch that does not have the shape of a move is sent in the long form.
 func TestNewMove(t *testing.T) {
 	t.Parallel()
 	s := &Store{random: rand.Reader}

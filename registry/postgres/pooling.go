@@ -31,16 +31,16 @@ var errNoResult = errors.New("the server, or a proxy before it, does not answer 
 const pooled = "moorage pooled"
 
 // prepareSession makes the settings that the statements of this package need. The server must
-// report a standby for which it did not wait. A statement that was planned when a table was small
-// must not read the whole table when it has grown. Behind a proxy nothing is set, because the
+// report a standby for which it did not wait. A statement that was planned while a table was small
+// must not read the whole table after it has grown. Behind a proxy nothing is set, because the
 // setting would hold for other clients, and not for the next transaction. In that case Warnings
-// reports the settings that are missing.
+// reports the missing settings.
 func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 	return prepareWith(ctx, conn, "")
 }
 
-// prepareCancelled is prepareSession for connections whose statements end on the server when their
-// callers give up: the driver cancels them. If the node has died, the server ends them itself. They
+// prepareCancelled is prepareSession for connections whose statements the driver cancels when their
+// callers give up. If the node has died, the server ends the statements itself. These statements
 // must not commit anything that waits for a standby (see uncancelled).
 func prepareCancelled(ctx context.Context, conn *pgx.Conn) error {
 	limit := fmt.Sprintf(", set_config('statement_timeout', '%d', false)", (readTimeout + serverGrace).Milliseconds())
@@ -51,8 +51,9 @@ func prepareCancelled(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// prepareReading is prepareCancelled for the connections of reads, with plans as in prepareWriting.
-// The statements of reads also use keys, or set their own planner options (planSQL).
+// prepareReading is prepareCancelled for connections of reads, with the same setting for plans as
+// prepareWriting. The statements of reads also use keys, or set their own planner options
+// (planSQL).
 func prepareReading(ctx context.Context, conn *pgx.Conn) error {
 	if err := prepareCancelled(ctx, conn); err != nil || behindProxy(conn) {
 		return err
@@ -60,7 +61,7 @@ func prepareReading(ctx context.Context, conn *pgx.Conn) error {
 	return setPlanner(ctx, conn, planOnce)
 }
 
-// prepareWith is prepareSession with more settings, which it makes only if there is no proxy.
+// prepareWith is prepareSession with more settings, which are made only if there is no proxy.
 func prepareWith(ctx context.Context, conn *pgx.Conn, more string) error {
 	raw := conn.PgConn()
 	// A proxy assigns its own process ids.
@@ -90,12 +91,12 @@ func prepareWriting(ctx context.Context, conn *pgx.Conn) error {
 	return setPlanner(ctx, conn, planOnce)
 }
 
-// planOnce is the setting by which a prepared statement is planned at its first use, and not again
-// until its tables' statistics change.
+// With the setting planOnce, a prepared statement is planned at its first use, and then only again
+// after its tables' statistics have changed.
 const planOnce = "plan_cache_mode = force_generic_plan"
 
-// setPlanner makes a setting of the planner. It ignores that a server with a different planner does
-// not know the setting.
+// setPlanner makes a setting of the planner. It does nothing if the server has a different planner
+// and does not know the setting.
 func setPlanner(ctx context.Context, conn *pgx.Conn, setting string) error {
 	if _, err := conn.Exec(ctx, "SET "+setting); stateOf(err) != stateUndefinedObject {
 		return err
@@ -109,7 +110,7 @@ func behindProxy(conn *pgx.Conn) bool {
 	return met
 }
 
-// checkWarnings reports errSilent if the server does not send its warnings.
+// checkWarnings returns errSilent if the server does not send its warnings.
 func checkWarnings(ctx context.Context, raw *pgconn.PgConn) error {
 	got, err := rowsOf(ctx, raw, "SHOW client_min_messages")
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"moorage/registry"
 )
 
-// TestNothingOutlivesItsTransaction holds the modes that are for a proxy that pools transactions
-// against what such a proxy does: the next transaction is on another connection of the server,
-// which knows no statement of the last one.
+// TestNothingOutlivesItsTransaction checks the modes for a proxy that pools transactions. Behind
+// such a proxy, the next transaction can be on another connection of the server, which does not
+// know earlier statements.
 func TestNothingOutlivesItsTransaction(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"exec", "cache_describe"} {
@@ -35,11 +35,11 @@ func TestNothingOutlivesItsTransaction(t *testing.T) {
 				case m.Type == 'P':
 					parsed = true
 					if m.Body[0] != 0 {
-						wrong++ // it has a name
+						wrong++ // a statement with a name
 					}
 				case m.Type == 'B':
 					binds++
-					_, statement, _ := bytes.Cut(m.Body, []byte{0}) // behind the name of the portal
+					_, statement, _ := bytes.Cut(m.Body, []byte{0}) // after the name of the portal
 					if !parsed || statement[0] != 0 {
 						wrong++
 					}
@@ -75,7 +75,8 @@ func oneColumn() pgproto3.BackendMessage {
 	return &pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{Name: []byte("x"), DataTypeOID: pgtype.TextOID, DataTypeSize: -1}}}
 }
 
-// serveAnswers is a server that lets everybody in and answers each statement as answer says.
+// serveAnswers is a server that admits every user, and answers each statement with the result of
+// answer.
 func serveAnswers(conn net.Conn, answer func(sql string) []pgproto3.BackendMessage) {
 	defer conn.Close()
 	backend := pgproto3.NewBackend(conn, conn)
@@ -100,15 +101,15 @@ func serveAnswers(conn net.Conn, answer func(sql string) []pgproto3.BackendMessa
 	}
 }
 
-// What answers like no PostgreSQL is refused. It must not end the process, in which the pool makes
-// its connections by itself.
+// A server that does not answer like PostgreSQL is refused. It must not crash the process, in which
+// the pool opens connections in its own goroutines.
 func TestServerWithoutResults(t *testing.T) {
 	t.Parallel()
 	off := []pgproto3.BackendMessage{oneColumn(), &pgproto3.DataRow{Values: [][]byte{[]byte("off")}}, &pgproto3.CommandComplete{CommandTag: []byte("SHOW")}}
 	empty := []pgproto3.BackendMessage{oneColumn(), &pgproto3.CommandComplete{CommandTag: []byte("SELECT 0")}}
 	for name, answers := range map[string][]pgproto3.BackendMessage{
 		"no result": nil,
-		"no rows":   empty, // as of a proxy, which is asked for its level
+		"no rows":   empty, // like a proxy, which does not execute the statement
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,7 +128,7 @@ func TestServerWithoutResults(t *testing.T) {
 					}
 					serving.Go(func() {
 						serveAnswers(conn, func(sql string) []pgproto3.BackendMessage {
-							if strings.EqualFold(sql, "show transaction_read_only") { // asked by the driver
+							if strings.EqualFold(sql, "show transaction_read_only") { // sent by the driver
 								return off
 							}
 							return answers
@@ -146,8 +147,8 @@ func TestServerWithoutResults(t *testing.T) {
 	}
 }
 
-// TestWhatUndoes holds the answers of servers, and of proxies before them, against what they say of
-// the transaction.
+// TestWhatUndoes checks which answers of servers and proxies mean that the transaction was rolled
+// back.
 func TestWhatUndoes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -155,7 +156,7 @@ func TestWhatUndoes(t *testing.T) {
 		want   bool
 	}{
 		{pgconn.PgError{SeverityUnlocalized: "ERROR", Severity: "FEHLER", Code: "23505"}, true},
-		{pgconn.PgError{Severity: "ERROR", Code: "40001"}, true}, // a server that says it in English only
+		{pgconn.PgError{Severity: "ERROR", Code: "40001"}, true}, // a server that only sends the English form
 		{pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "57014"}, true},
 		{pgconn.PgError{Severity: "FEHLER", Code: "23505"}, false},
 		{pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "40003"}, false},

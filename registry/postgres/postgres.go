@@ -22,13 +22,13 @@ import (
 // Defaults of connections, for connection strings without these parameters.
 const (
 	// connsMax is the default of pool_max_conns. A connection may have to wait for rows that other
-	// connections write, so there are more than a usual server can run at once. With the
-	// connections for leases and heartbeats a node has 24, so that three nodes leave room in
+	// connections write, so there are more connections than a typical server can run concurrently.
+	// With the connections for leases and heartbeats, a node has 24, so three nodes leave room in
 	// max_connections = 100.
 	connsMax = 17
-	// readConnsMax bounds how many of the connections only read. Up to that bound, one in
-	// readConnsShare only reads, and at least one does. Few are enough, because calls of Get share
-	// statements.
+	// readConnsMax is the maximum number of connections that only read. Up to that maximum, one in
+	// readConnsShare connections only reads, but at least one. Few are enough, because calls of Get
+	// share statements.
 	readConnsMax   = 8
 	readConnsShare = 3
 	// connectTimeout is the default of connect_timeout: a host that does not answer must leave time
@@ -38,7 +38,7 @@ const (
 	pingTimeout = 2 * time.Second
 )
 
-// Waits between two sends of a rolled-back transaction: none at first, then random up to a limit
+// Pauses between two sends of a rolled-back transaction: none at first, then random up to a limit
 // that doubles from pauseMin to pauseMax.
 const (
 	pauseMin = time.Millisecond
@@ -58,8 +58,8 @@ type Options struct {
 type Store struct {
 	pool           *pgxpool.Pool // for statements that may write, which are never cancelled
 	slots          *slots        // of pool
-	reads          *pgxpool.Pool // for statements that only read, which are cancelled; for leases the same as pool
-	lines          *lines        // of both
+	reads          *pgxpool.Pool // for reads, which may be cancelled; for leases, the same as pool
+	lines          *lines        // of both pools
 	kept           kept
 	gets           *gatherer
 	moves          *joiner
@@ -84,9 +84,9 @@ var (
 
 // Open connects to the database of dsn, a connection string of libpq (URL or key=value). It may
 // list several hosts, which are tried in turn. Open uses only a host that accepts writes, whatever
-// its target_session_attrs is. The tables must exist (Migrate makes them). Open returns ErrSchema
-// if they do not, or if they are older or newer than this package. It returns ErrPooling if it
-// finds that a proxy mixes up prepared statements.
+// its target_session_attrs is. The tables must exist (Migrate creates them). Open returns ErrSchema
+// if they do not exist, or if they are older or newer than this package. It returns ErrPooling if
+// it finds that a proxy mixes up prepared statements.
 func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	config, err := newConfig(dsn)
 	if err != nil {
@@ -143,14 +143,14 @@ func (s *Store) check(ctx context.Context) error {
 	return s.checkSchema(ctx)
 }
 
-// newConfig parses dsn and sets the options on which the store relies.
+// newConfig parses dsn and sets the options that the store relies on.
 func newConfig(dsn string) (*pgxpool.Config, error) {
 	// The driver's error quotes the string, and may fail to redact the password.
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, errConnectionString(err)
 	}
-	plain, err := pgx.ParseConfig(dsn) // this form still has the settings of the pool
+	plain, err := pgx.ParseConfig(dsn) // this form still includes the settings of the pool
 	if err != nil {
 		return nil, errConnectionString(err)
 	}
@@ -243,8 +243,8 @@ func (s *Store) withConn(ctx context.Context, do func(*pgxpool.Conn) error) erro
 	return do(conn)
 }
 
-// acquire returns a connection of pool, and a function that returns it to the pool. Until then
-// Close waits. Errors are ErrClosed, ErrUnavailable and the error of ctx.
+// acquire returns a connection of pool, and a function that returns it to the pool. Close waits
+// until then. The errors are ErrClosed, ErrUnavailable and the error of ctx.
 func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpool.Conn, release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -278,9 +278,9 @@ func unconnectedError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: no connection: %v", registry.ErrUnavailable, err)
 }
 
-// pause waits before a call is sent again. sends is how often it was sent. The first two times it
-// does not wait, because the cause of the failure has probably ended. It returns the error of ctx
-// when ctx ends.
+// pause waits before a call is sent again. sends is the number of sends so far. It does not wait
+// the first two times, because the cause of the failure has probably ended. It returns the error of
+// ctx if ctx ends.
 func (s *Store) pause(ctx context.Context, sends int) error {
 	if sends < 2 {
 		return ctx.Err()

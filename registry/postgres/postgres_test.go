@@ -20,7 +20,7 @@ var server *pgserver.Server
 
 func TestMain(m *testing.M) {
 	var err error
-	// What a test's server forgets in a power cut does not matter here.
+	// Data loss in a power cut does not matter for a test's server.
 	if server, err = pgserver.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -48,7 +48,7 @@ func newSchema(t testing.TB) string {
 	return server.DSN() + "&search_path=" + schema
 }
 
-// newStore returns a store in a schema of its own.
+// newStore returns a store in its own schema.
 func newStore(t *testing.T, options string) *Store {
 	t.Helper()
 	dsn := newSchema(t)

@@ -14,44 +14,45 @@ import (
 
 // Message is one message of PostgreSQL's protocol on its way through a Proxy.
 type Message struct {
-	Conn       int  // which connection it is on, counted from 1
-	FromServer bool // else it is from the client
+	Conn       int  // the number of the connection, counted from 1
+	FromServer bool // otherwise the message is from the client
 	// Type is the message's first byte. It is zero for a client's first message, which has no type.
 	Type byte
-	Body []byte // what follows the length
+	Body []byte // the bytes after the length
 }
 
-// Verdict is what becomes of a message.
+// Verdict is the decision about a message.
 type Verdict uint8
 
 // The verdicts.
 const (
-	Forward Verdict = iota // it goes on
-	Cut                    // it does not, and the connection is cut both ways
+	Forward Verdict = iota // the message is forwarded
+	Cut                    // the message is dropped, and the connection is cut in both directions
 )
 
-// messageBytesMax bounds a message; a longer one is a mistake of the proxy.
+// messageBytesMax bounds a message; a longer one shows a bug of the proxy.
 const messageBytesMax = 1 << 28
 
-// Proxy stands between clients and a server, knows where their messages begin and end, and can hold
-// them or cut a connection between any two. It does not speak TLS. It is safe for concurrent use.
+// Proxy is a proxy between clients and a server. It recognises the boundaries of messages, and can
+// hold messages, or cut a connection between any two. It does not support TLS. It is safe for
+// concurrent use.
 type Proxy struct {
 	listener net.Listener
 	target   url.URL        // of the server
-	accepts  sync.WaitGroup // of the goroutine that accepts
+	accepts  sync.WaitGroup // for the goroutine that accepts connections
 	pumps    sync.WaitGroup // two for each connection
 
 	mu    sync.Mutex // guards the fields below; leaf
 	watch func(Message) Verdict
 	conns int
 	open  map[net.Conn]bool // of the clients
-	// ending is how many connections were cut or closed and are not ended by the server yet;
-	// settled is signalled at zero.
+	// ending is the number of connections that were cut or closed but not ended by the server yet.
+	// settled is signalled when it reaches zero.
 	ending  int
 	settled *sync.Cond
 }
 
-// NewProxy returns a proxy before a server. Close ends it.
+// NewProxy returns a proxy in front of a server. Close ends it.
 func NewProxy(server *pgserver.Server) (*Proxy, error) {
 	target, err := url.Parse(server.DSN())
 	if err != nil {
@@ -75,8 +76,9 @@ func (p *Proxy) DSN() string {
 	return dsn.String()
 }
 
-// Watch lets watch decide about each message from now on; nil forwards all. A call that does not
-// return holds the message, and what follows it in the same direction of its connection.
+// Watch makes the function watch decide about each message from now on; nil forwards all messages.
+// While a call has not returned, the message is held, with all that follow in the same direction of
+// its connection.
 func (p *Proxy) Watch(watch func(Message) Verdict) {
 	if watch == nil {
 		watch = func(Message) Verdict { return Forward }
@@ -95,11 +97,11 @@ func (p *Proxy) CutAll() {
 	}
 }
 
-// Refuse lets new connections be refused from now on.
+// Refuse refuses new connections from now on.
 func (p *Proxy) Refuse() error { return p.listener.Close() }
 
-// Settled waits until the server has ended all connections that were cut or closed. By then the
-// server has carried out or undone what it got.
+// Settled waits until the server has ended all connections that were cut or closed. Then the server
+// has carried out or rolled back everything that it received.
 func (p *Proxy) Settled() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,14 +110,14 @@ func (p *Proxy) Settled() {
 	}
 }
 
-// end closes the client's side of a connection. Its server's side is ending from now on.
+// end closes the client's side of a connection. From now on, the server's side counts as ending.
 func (p *Proxy) end(client net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endLocked(client)
 }
 
-// endLocked is end; mu must be held. What reads from client notices.
+// endLocked is like end; mu must be held. The goroutine that reads from client notices it.
 func (p *Proxy) endLocked(client net.Conn) {
 	if p.open[client] {
 		delete(p.open, client)
@@ -124,14 +126,14 @@ func (p *Proxy) endLocked(client net.Conn) {
 	}
 }
 
-// Close cuts all connections and waits until the server has ended them. No call of watch may be
-// left.
+// Close cuts all connections and waits until the server has ended them. No call of the watch
+// function may be running.
 func (p *Proxy) Close() error {
 	err := p.listener.Close()
-	if errors.Is(err, net.ErrClosed) { // by Refuse
+	if errors.Is(err, net.ErrClosed) { // after Refuse
 		err = nil
 	}
-	p.accepts.Wait() // or a connection could come behind CutAll
+	p.accepts.Wait() // so that no connection arrives after CutAll
 	p.CutAll()
 	p.pumps.Wait()
 	return err
@@ -145,7 +147,7 @@ func (p *Proxy) accept() {
 		}
 		server, err := net.Dial("tcp", p.target.Host)
 		if err != nil {
-			_ = client.Close() // as a server would that is away
+			_ = client.Close() // like an unreachable server
 			continue
 		}
 		p.mu.Lock()
@@ -160,7 +162,7 @@ func (p *Proxy) accept() {
 }
 
 // fromClient forwards what the client sends until the connection ends or is cut. The server then
-// reads the end of the connection behind what it got before.
+// reads the end of the connection after the forwarded messages.
 func (p *Proxy) fromClient(number int, client net.Conn, server *net.TCPConn) {
 	reader := bufio.NewReader(client)
 	for first := true; ; first = false {
@@ -177,7 +179,7 @@ func (p *Proxy) fromClient(number int, client net.Conn, server *net.TCPConn) {
 	_ = server.CloseWrite()
 }
 
-// fromServer forwards what the server sends, and reads on when nobody wants it any more, until the
+// fromServer forwards messages from the server. When the client is gone, it keeps reading until the
 // server has ended the connection.
 func (p *Proxy) fromServer(number int, client net.Conn, server *net.TCPConn) {
 	reader := bufio.NewReader(server)
@@ -209,7 +211,7 @@ func (p *Proxy) decide(m Message) Verdict {
 	return watch(m)
 }
 
-// readMessage returns a message and its bytes as they stand on the wire.
+// readMessage returns a message, and its raw bytes.
 func readMessage(reader io.Reader, typed bool) (m Message, raw []byte, err error) {
 	header := make([]byte, 4, 5)
 	if typed {

@@ -26,8 +26,8 @@ func Reach(ctx context.Context, dsn string) error {
 }
 
 // IsAway reports whether err, from Reach, means that no server answers, or that the server accepts
-// no connections or writes at the moment. It is false if the server refuses this program for good,
-// for example because of a wrong password.
+// no connections or writes at the moment. It is false if the server refuses this program
+// permanently, for example because of a wrong password.
 func IsAway(err error) bool {
 	var answered *pgconn.PgError
 	if errors.As(err, &answered) {

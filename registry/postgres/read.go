@@ -16,22 +16,22 @@ import (
 	"moorage/registry"
 )
 
-// readAttemptsMax bounds how often one read is sent.
+// readAttemptsMax is the maximum number of times that one read is sent.
 const readAttemptsMax = 10
 
 // readTimeout bounds one read. The largest page takes far less time. If the server has not answered
-// by then, the read fails, even if the connection hangs without an error. healthTimeout bounds
+// in that time, the read fails, even if the connection hangs without an error. healthTimeout bounds
 // Healthy, which reads a few bytes. Load balancers choose nodes by its result.
 const (
 	readTimeout   = 15 * time.Second
 	healthTimeout = 3 * time.Second
-	// serverGrace is how much longer the server lets a read run than the node waits for it.
+	// The server ends a read serverGrace after the node has stopped waiting for it.
 	serverGrace = time.Second
 )
 
-// lateError returns the error of a read that had a bound in addition to ctx. If ctx has ended, it
-// returns err unchanged, because the server is not at fault. The end of the bound must not look
-// like the end of ctx, so lateError does not wrap the error of the bound.
+// lateError returns the error of a read with a time limit in addition to ctx. If ctx has ended, it
+// returns err unchanged, because the server is not at fault. The end of the time limit must not
+// look like the end of ctx, so lateError does not wrap its error.
 func lateError(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("%w: no answer: %v", registry.ErrUnavailable, err)
@@ -65,7 +65,7 @@ func (s *Store) readKeys(ctx context.Context, keys []registry.Key) ([]registry.R
 	return s.records(ctx, sql, args)
 }
 
-// records returns the rows of a statement whose five columns are a record and, first, its table.
+// records returns the rows of a statement with five columns: the table, and the parts of a record.
 func (s *Store) records(ctx context.Context, sql string, args []any) (records []registry.Record, err error) {
 	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		records = nil
@@ -79,16 +79,16 @@ func (s *Store) records(ctx context.Context, sql string, args []any) (records []
 	return records, err
 }
 
-// readInTime is read, bounded by s.readTimeout.
+// readInTime is like read, with the time limit s.readTimeout.
 func (s *Store) readInTime(ctx context.Context, do func(context.Context, *pgxpool.Conn) error) error {
 	bounded, cancel := context.WithTimeout(ctx, s.readTimeout)
 	defer cancel()
 	return lateError(ctx, s.read(bounded, func(conn *pgxpool.Conn) error { return do(bounded, conn) }))
 }
 
-// read calls do, which only reads, with a connection. It calls do again, a bounded number of times,
-// if the server rolled back its transaction or the connection broke. When ctx ends, the driver
-// cancels the statement on the server. Errors are the errors of Store.Get.
+// read calls the function do, which only reads, with a connection. It calls it again, a bounded
+// number of times, if the server rolled back the transaction or the connection broke. When ctx
+// ends, the driver cancels the statement on the server. It returns the errors of Store.Get.
 func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	return s.retry(ctx, func() (bool, error) {
 		conn, release, err := s.acquire(ctx, s.reads)
@@ -100,8 +100,8 @@ func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	})
 }
 
-// retry calls try until try succeeds, fails for good, or has failed readAttemptsMax times.
-// connected reports whether try had a connection.
+// retry calls the function try until it succeeds, fails permanently, or has failed readAttemptsMax
+// times. connected is true if it had a connection.
 func (s *Store) retry(ctx context.Context, try func() (connected bool, err error)) error {
 	var err error
 	for sends := range readAttemptsMax {
@@ -152,7 +152,8 @@ func sendUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.
 	return conn.Conn().PgConn().ExecBatch(ctx, batch).ReadAll()
 }
 
-// readUnprepared is sendUnprepared for statements that only read, with limitOnServer.
+// readUnprepared is like sendUnprepared, for statements that only read. It also sets the limit of
+// limitOnServer.
 func (s *Store) readUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.Batch)) ([]*pgconn.Result,
 	error) {
 	if !behindProxy(conn.Conn()) {
@@ -212,8 +213,8 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 	return s.records(ctx, withinBytes(page, len(args)+1), append(args, registry.ListBytesMax))
 }
 
-// withinBytes returns the statement that limits the statement page to the bytes of a page of List,
-// with the bound as parameter n.
+// withinBytes returns a statement that limits the result of the statement page to the maximum bytes
+// of a page of List. The limit is parameter n.
 func withinBytes(page string, n int) string {
 	return fmt.Sprintf("SELECT source, key, etag, state, value FROM "+
 		"(SELECT page.*, sum(octet_length(value)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - "+
@@ -236,8 +237,8 @@ func pageSQL(table registry.Table, value, prefix, after string, limit int) (sql 
 	if err := registry.CheckList(table, limit); err != nil {
 		return "", nil, err
 	}
-	// Begin at prefix, or with the first possible key behind after, which is after with the byte 0
-	// appended.
+	// Begin at prefix, or at the first possible key behind the parameter after. That is after with
+	// a byte 0 appended.
 	from := []byte(prefix)
 	if after != "" && after >= prefix {
 		from = append([]byte(after), 0)

@@ -15,7 +15,7 @@ import (
 	"moorage/testkit/pgserver"
 )
 
-// TestServer runs on a server of its own, one after the other: a standby that never comes, and a
+// TestServer tests, one after the other on its own server, a standby that never appears and a
 // crash.
 func TestServer(t *testing.T) {
 	t.Parallel()
@@ -89,8 +89,8 @@ func TestServer(t *testing.T) {
 	numbered := []int{0, 1, 2, 3}
 	t.Run("numbering waits for its standby", func(t *testing.T) {
 		waiting := openStore(t, own.DSN()+"&synchronous_commit=on&client_min_messages=error&application_name=numbering", Options{})
-		// It also reads, for which a slow machine may need longer: then it gets more time, for
-		// another change.
+		// It also reads, which may take longer on a slow machine. In that case, it is repeated with
+		// another change and more time.
 		var err error
 		for waiting.readTimeout = 500 * time.Millisecond; waiting.readTimeout < readTimeout; waiting.readTimeout *= 2 {
 			numbered = append(numbered, 10+len(numbered))
@@ -128,9 +128,9 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// numberWithoutStandby lets waiting number changes for longer than it may read, and then without
-// the standby. It fails the test if waiting gives up during that, or finds another number of
-// changes than want. An error is the error of a look before or afterwards.
+// numberWithoutStandby makes the store waiting number changes, while commits wait for a missing
+// standby, for longer than a read may take. It fails the test if the store gives up in that time,
+// or does not find want changes. It returns the error of a read before or afterwards.
 func numberWithoutStandby(t *testing.T, own *pgserver.Server, store, waiting *Store, want int) error {
 	t.Helper()
 	var changes []registry.PositionedChange
@@ -154,8 +154,8 @@ func numberWithoutStandby(t *testing.T, own *pgserver.Server, store, waiting *St
 	return changesErr
 }
 
-// endWait sends a signal to the process of an application that waits for a standby, unless ended is
-// closed before it waits.
+// endWait sends a signal to an application's server process when that waits for a standby, unless
+// ended is closed first.
 func endWait(t *testing.T, own *pgserver.Server, signal, application string, ended <-chan struct{}) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), own.DSN())
@@ -192,7 +192,7 @@ func TestWarningsOfSettings(t *testing.T) {
 	}
 }
 
-// A node hears when it starts that its clock is not the server's, by which the other nodes go.
+// At its start, a node is warned that its clock differs from the server's clock.
 func TestWarningsOfClocks(t *testing.T) {
 	t.Parallel()
 	dsn := newSchema(t)
@@ -221,7 +221,7 @@ func TestWarningsOfClocks(t *testing.T) {
 	}{
 		{now.Add(-clockDifferenceMax), false},
 		{now.Add(-clockDifferenceMax - time.Second), true},
-		{now.Add(time.Minute + clockDifferenceMax), false}, // it took a minute to read it
+		{now.Add(time.Minute + clockDifferenceMax), false}, // reading the clock took a minute
 		{now.Add(time.Minute + clockDifferenceMax + time.Second), true},
 	} {
 		if got := clockWarnings(now, row.server, now.Add(time.Minute)); (len(got) > 0) != row.warns {

@@ -9,8 +9,8 @@ import (
 )
 
 // slotPatience is how long calls that write wait while no slot becomes free. A commit takes
-// milliseconds. So if no slot has become free after that time, all commits in progress probably
-// wait for the same cause.
+// milliseconds. So if no slot has become free in that time, all commits in progress are probably
+// blocked by the same cause.
 const slotPatience = 2 * time.Second
 
 // errNoSlot means that no slot has become free for slotPatience, so commits probably hang.
@@ -38,7 +38,7 @@ func newSlots(count int, patience time.Duration) *slots {
 }
 
 // take takes a slot, which the caller must return with give. It returns errNoSlot, or the error of
-// ctx when ctx ends first.
+// ctx if ctx ends first.
 func (s *slots) take(ctx context.Context) error {
 	s.mu.Lock()
 	if s.free > 0 {

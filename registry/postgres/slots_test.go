@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// takeLater begins a call of take, and returns where its error comes.
+// takeLater begins a call of take, and returns the channel of its error.
 func takeLater(ctx context.Context, s *slots) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- s.take(ctx) }()
@@ -16,7 +16,7 @@ func takeLater(ctx context.Context, s *slots) <-chan error {
 	return result
 }
 
-// pending fails the test if result has come.
+// pending fails the test if there is a result.
 func pending(t *testing.T, result <-chan error) {
 	t.Helper()
 	synctest.Wait()
@@ -27,8 +27,8 @@ func pending(t *testing.T, result <-chan error) {
 	}
 }
 
-// TestSlotsQueueWhileSomeComeFree: calls wait in turn for longer than slotPatience, as long as a
-// slot comes free within that.
+// TestSlotsQueueWhileSomeComeFree: calls wait in order, even longer than slotPatience, as long as a
+// slot becomes free within each slotPatience.
 func TestSlotsQueueWhileSomeComeFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestSlotsQueueWhileSomeComeFree(t *testing.T) {
 	})
 }
 
-// TestSlotsTurnAwayAtOnce: when no slot has come free for slotPatience, those that wait and all who
-// come are turned away until one does.
+// TestSlotsTurnAwayAtOnce: if no slot has become free for slotPatience, waiting and new calls are
+// refused until a slot becomes free.
 func TestSlotsTurnAwayAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -81,14 +81,14 @@ func TestSlotsTurnAwayAtOnce(t *testing.T) {
 			t.Errorf("one came free: %v", err)
 		}
 		time.Sleep(slotPatience / 2)
-		pending(t, takeLater(t.Context(), s)) // the wait begins again
+		pending(t, takeLater(t.Context(), s)) // now calls wait again
 		time.Sleep(slotPatience)
 		s.give()
 	})
 }
 
-// TestSlotsOfThoseWhoLeave: a call whose context ends leaves no slot behind, whether or not it was
-// its turn at that moment.
+// TestSlotsOfThoseWhoLeave: a call whose context ends holds no slot, even if it got its turn at
+// that moment.
 func TestSlotsOfThoseWhoLeave(t *testing.T) {
 	t.Parallel()
 	for range 200 {

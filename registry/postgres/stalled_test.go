@@ -17,8 +17,8 @@ import (
 	"moorage/testkit/pgserver"
 )
 
-// processesOf returns how many processes of own work for an application, and how many of those wait
-// for the standby.
+// processesOf returns the number of server processes that work for an application, and how many of
+// them wait for the standby.
 func processesOf(t *testing.T, conn *pgx.Conn, application string) (all, wait int) {
 	t.Helper()
 	const sql = "SELECT count(*), count(*) FILTER (WHERE wait_event = 'SyncRep') FROM pg_stat_activity WHERE application_name = $1"
@@ -39,8 +39,8 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	return conn
 }
 
-// readsP99 reads in each way a number of times, and returns the time that one in a hundred exceeds.
-// A read that fails fails the test.
+// readsP99 makes a number of reads of each kind, and returns the 99th percentile of their times. It
+// fails the test if a read fails.
 func readsP99(t *testing.T, store *Store) time.Duration {
 	t.Helper()
 	var took []time.Duration
@@ -64,9 +64,9 @@ func readsP99(t *testing.T, store *Store) time.Duration {
 	return took[len(took)*99/100]
 }
 
-// applyAll sends count Applies at once, of faultID(from) and on, and waits until each has ended;
-// meanwhile is told of each. It returns those that are unknown, and fails the test unless each
-// other is ErrUnavailable.
+// applyAll sends count concurrent Applies, beginning with faultID(from), and waits until all have
+// ended. In the meantime, it calls the function meanwhile. It returns the Applies with an unknown
+// outcome. It fails the test unless all others returned ErrUnavailable.
 func applyAll(t *testing.T, ctx context.Context, store *Store, from, count int, meanwhile func(ended <-chan struct{})) (unknown []int) {
 	t.Helper()
 	var mu sync.Mutex // guards unknown
@@ -91,9 +91,9 @@ func applyAll(t *testing.T, ctx context.Context, store *Store, from, count int, 
 	return unknown
 }
 
-// TestReadsBesideStalledCommits sends a thousand commits while the synchronous standby is away, and
-// a thousand more when the first have been given up. Reads and readiness go on as before, and the
-// server has no more processes than the node has connections.
+// TestReadsBesideStalledCommits sends a thousand commits while the synchronous standby is
+// unreachable, and a thousand more after the first were given up. Reads and readiness are
+// unaffected, and the server has no more processes than the node has connections.
 func TestReadsBesideStalledCommits(t *testing.T) {
 	t.Parallel()
 	const commits, application = 1000, "stalled"
@@ -113,7 +113,7 @@ func TestReadsBesideStalledCommits(t *testing.T) {
 		for waiting := 0; waiting < writers; {
 			_, waiting = processesOf(t, direct, application)
 		}
-		// This machine may stand still for a while, during some of the looks.
+		// This machine may be stopped for a while during some of the checks.
 		var took []time.Duration
 		for len(took) < 4 && (len(took) == 0 || slices.Min(took) > most) {
 			took = append(took, readsP99(t, store))
@@ -122,7 +122,7 @@ func TestReadsBesideStalledCommits(t *testing.T) {
 			t.Errorf("reads take %s while commits stand still, want %s at most: they took %s before", took, most, before)
 		}
 		for range commits - writers {
-			<-ended // turned away, because none that is under way ends
+			<-ended // refused, because no commit in progress ends
 		}
 		giveUp()
 	}
@@ -139,7 +139,7 @@ func TestReadsBesideStalledCommits(t *testing.T) {
 	if all, waiting := processesOf(t, direct, application); all > connsMax || waiting != writers {
 		t.Errorf("the server has %d processes for the node, of which %d wait, want at most %d and %d", all, waiting, connsMax, writers)
 	}
-	openStore(t, dsn, Options{}) // as a node that starts
+	openStore(t, dsn, Options{}) // like a starting node
 	proxy.Restore()
 	for waiting := 1; waiting > 0; {
 		_, waiting = processesOf(t, direct, application)
@@ -168,7 +168,7 @@ func awaitApply(t *testing.T, store *Store, n int) {
 	}
 }
 
-// locked locks a table against everybody until unlock is called.
+// locked locks a table exclusively until unlock is called.
 func locked(t *testing.T, dsn, table string) (unlock func()) {
 	t.Helper()
 	conn := connect(t, dsn)
@@ -182,7 +182,7 @@ func locked(t *testing.T, dsn, table string) (unlock func()) {
 	}
 }
 
-// awaitProcesses waits until as many processes of an application, or a role, wait for a lock.
+// awaitProcesses waits until want processes of an application or role wait for a lock.
 func awaitProcesses(t *testing.T, conn *pgx.Conn, application string, want int) {
 	t.Helper()
 	const sql = "SELECT count(*) FROM pg_stat_activity WHERE $1::text IN (usename::text, application_name) AND wait_event_type = 'Lock'"
@@ -195,8 +195,8 @@ func awaitProcesses(t *testing.T, conn *pgx.Conn, application string, want int) 
 	}
 }
 
-// TestGivenUpStatements: what only reads ends on the server when its caller gives up; what writes
-// goes on, and has its slot until then.
+// TestGivenUpStatements: when its caller gives up, a read ends on the server. A write continues,
+// and keeps its slot until it ends.
 func TestGivenUpStatements(t *testing.T) {
 	t.Parallel()
 	schema := migrated(t)
@@ -239,7 +239,7 @@ func TestGivenUpStatements(t *testing.T) {
 	if _, err := store.Apply(t.Context(), put(2)); !errors.Is(err, registry.ErrUnavailable) || errors.Is(err, registry.ErrUnknown) {
 		t.Errorf("apply while the only connection is busy: %v, want ErrUnavailable", err)
 	}
-	awaitProcesses(t, direct, application, 1) // it was not cancelled
+	awaitProcesses(t, direct, application, 1) // the write was not cancelled
 	unlock()
 	awaitApply(t, store, 3)
 	if records, err := store.Get(t.Context(), registry.PointerKey(faultID(1)), registry.PointerKey(faultID(2))); err != nil || !records[0].Exists() || records[1].Exists() {
@@ -247,8 +247,8 @@ func TestGivenUpStatements(t *testing.T) {
 	}
 }
 
-// TestReadsBehindBouncerEnd: behind a proxy nothing is cancelled, because that could meet others;
-// there the server ends what takes too long.
+// TestReadsBehindBouncerEnd: behind a proxy no statement is cancelled, because that could hit other
+// clients. There, the server ends reads that take too long.
 func TestReadsBehindBouncerEnd(t *testing.T) {
 	t.Parallel()
 	dsn, schema := migratedBehind(t, newBouncer(t, server.DSN()))
@@ -267,8 +267,8 @@ func TestReadsBehindBouncerEnd(t *testing.T) {
 	awaitProcesses(t, direct, role, 0)
 }
 
-// Sessions that only read have a limit of their own, so that the server ends what a node asked for
-// that is gone. Others have none.
+// Sessions that only read have a time limit on the server, so that it ends the reads of a dead
+// node. Other sessions have none.
 func TestLimitsOfSessions(t *testing.T) {
 	t.Parallel()
 	store := newStore(t, "&pool_max_conns=9")
@@ -287,11 +287,11 @@ func TestLimitsOfSessions(t *testing.T) {
 	}
 }
 
-// TestSplitOfConnections: what the connection string says is the sum, as long as both kinds have
-// one.
+// TestSplitOfConnections: the number in the connection string is the total, unless one kind would
+// have no connection.
 func TestSplitOfConnections(t *testing.T) {
 	t.Parallel()
-	for options, want := range map[string][4]int32{ // reads, writes, and the least of each
+	for options, want := range map[string][4]int32{ // reads, writes, and the minimum of each
 		"":                                     {5, 12, 0, 0},
 		"&pool_max_conns=1":                    {1, 1, 0, 0},
 		"&pool_max_conns=2":                    {1, 1, 0, 0},
@@ -312,8 +312,9 @@ func TestSplitOfConnections(t *testing.T) {
 	}
 }
 
-// TestSlotOfAServerThatIsGone: a server stands still during an Apply and another takes its place.
-// The Apply stays unknown, and its slot comes free though the connection never ends by itself.
+// TestSlotOfAServerThatIsGone: a server is stopped during an Apply, and another server takes its
+// place. The outcome of the Apply stays unknown, and its slot becomes free although the connection
+// never ends by itself.
 func TestSlotOfAServerThatIsGone(t *testing.T) {
 	t.Parallel()
 	old, err := pgserver.Start("fsync=off")
@@ -334,7 +335,7 @@ func TestSlotOfAServerThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
-	schema := strings.TrimPrefix(migrated(t), "&search_path=") // on the new one; the old one has its tables in public
+	schema := strings.TrimPrefix(migrated(t), "&search_path=") // the old server has its tables in public
 	store := openStore(t, "postgres://moorage@"+proxy.Addr()+","+newURL.Host+"/postgres?sslmode=disable&connect_timeout=1&pool_max_conns=9"+
 		"&search_path="+schema+",public", Options{})
 	store.kept.interval, store.readTimeout = 50*time.Millisecond, 500*time.Millisecond

@@ -20,7 +20,7 @@ func newReplicated(t *testing.T) (*Store, *loopback.Proxy) {
 	return openStore(t, dsn, Options{}), proxy
 }
 
-// startReplicated is newReplicated without a store.
+// startReplicated is like newReplicated, but opens no store.
 func startReplicated(t *testing.T) (dsn string, proxy *loopback.Proxy) {
 	t.Helper()
 	primary, err := pgserver.Start()
@@ -49,8 +49,8 @@ func startReplicated(t *testing.T) (dsn string, proxy *loopback.Proxy) {
 	return primary.DSN(), proxy
 }
 
-// awaitStandbyWait waits until a commit waits for the standby, or ended is closed. It reports
-// whether one waits.
+// awaitStandbyWait waits until a commit waits for the standby, or until ended is closed. It reports
+// whether a commit waits.
 func awaitStandbyWait(t *testing.T, store *Store, ended <-chan struct{}) (waiting bool) {
 	t.Helper()
 	for !waiting {
@@ -67,8 +67,8 @@ func awaitStandbyWait(t *testing.T, store *Store, ended <-chan struct{}) (waitin
 	return true
 }
 
-// An Apply that gives up while the server waits for its standby is unknown, and nobody sees it
-// until the standby has it: were the standby promoted instead, it would be gone.
+// If an Apply gives up while the server waits for its standby, its outcome is unknown. No reader
+// sees it until the standby has it. If the standby were promoted instead, it would be lost.
 func TestUnseenUntilReplicated(t *testing.T) {
 	t.Parallel()
 	store, proxy := newReplicated(t)
@@ -111,9 +111,9 @@ func TestUnseenUntilReplicated(t *testing.T) {
 	}
 }
 
-// A server that is told to stop waiting for its standby shows everybody what that does not have,
-// and the store does not know what became of the Apply. Who finds that it happened learns by an
-// Apply that asks for it, and writes nothing, whether the standby has it.
+// If a server is told to stop waiting for its standby, it shows writes that the standby does not
+// have, and the outcome of the Apply is unknown. An Apply that only requires the write, and writes
+// nothing, finds out whether the standby has it.
 func TestAskingWaitsForReplication(t *testing.T) {
 	t.Parallel()
 	store, proxy := newReplicated(t)

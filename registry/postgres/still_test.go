@@ -11,9 +11,9 @@ import (
 	"moorage/testkit/loopback"
 )
 
-// TestReadsOfAServerThatStandsStill reads from a server that takes everything and answers nothing,
-// for callers whose contexts do not end: each hears that it is away, and not that its context has
-// ended.
+// TestReadsOfAServerThatStandsStill reads from a server that accepts everything and answers
+// nothing. The contexts of the callers do not end. Each call returns ErrUnavailable, and not an
+// error of its context.
 func TestReadsOfAServerThatStandsStill(t *testing.T) {
 	t.Parallel()
 	dsn, err := url.Parse(server.DSN() + migrated(t))
@@ -41,7 +41,7 @@ func TestReadsOfAServerThatStandsStill(t *testing.T) {
 		"Warnings": func(ctx context.Context) error { _, err := store.Warnings(ctx); return err },
 	} {
 		proxy.Restore()
-		awaitHealthy(t, store) // there is a connection that was used a moment ago
+		awaitHealthy(t, store) // there is a recently used connection
 		proxy.Stall()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err := read(ctx)
@@ -51,7 +51,7 @@ func TestReadsOfAServerThatStandsStill(t *testing.T) {
 		cancel()
 	}
 	proxy.Restore()
-	store.readTimeout = readTimeout // a slow machine must not look still
+	store.readTimeout = readTimeout // a slow machine must not look like a stopped server
 	if changes, err := store.Changes(t.Context(), 0, 2); err != nil || len(changes) != 1 {
 		t.Errorf("afterwards: %v, %v", changes, err)
 	}

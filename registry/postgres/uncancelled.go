@@ -14,18 +14,19 @@ import (
 // When the driver abandons a connection, it sends the server a request to cancel the connection's
 // work. If that work is a commit that waits for a synchronous standby, the commit stops waiting and
 // becomes visible, although the standby does not have it. If that standby is promoted, changes are
-// lost that clients have seen, or even got acknowledged. A commit that is not cancelled stays
-// invisible until the standby has it. So only two kinds of connections may be cancelled:
-// connections that do not write, and connections for leases, which do not wait for a standby.
+// lost that clients have already seen, or that were even acknowledged. A commit that is not
+// cancelled stays invisible until the standby has it. So only two kinds of connections may be
+// cancelled: connections that do not write, and connections for leases, which do not wait for a
+// standby.
 //
 // The driver sends a cancel request to the remote address of the connection. An uncancelled
-// connection does not have one.
+// connection does not have such an address.
 type uncancelled struct {
 	net.Conn
 	allowed atomic.Bool
 }
 
-// RemoteAddr returns an address to which a function of dialUncancelled refuses to connect. After
+// RemoteAddr returns an address to which functions of dialUncancelled refuse to connect. After
 // allowCancel it returns the address of the server.
 func (u *uncancelled) RemoteAddr() net.Addr {
 	if u.allowed.Load() {

@@ -11,10 +11,10 @@ import (
 	"moorage/registry"
 )
 
-// waitingRows is how many changes wait in TestPageWithManyWaiting.
+// waitingRows is the number of waiting changes in TestPageWithManyWaiting.
 var waitingRows = flag.Int("waiting", 150_000, "how many changes wait for their places in TestPageWithManyWaiting; from 1,000,000 on, a page must take less than 100 ms")
 
-// insertTables writes n changes that wait, of a thousand tables.
+// insertTables writes n waiting changes of a thousand tables.
 func insertTables(t *testing.T, schema string, n int) {
 	t.Helper()
 	execute(t, schema, "INSERT INTO moorage_change (key, etag, state, value, awaits, at) SELECT convert_to(md5(i::text), 'UTF8'), "+
@@ -23,7 +23,7 @@ func insertTables(t *testing.T, schema string, n int) {
 		"FROM generate_series(1, $1::integer) AS i", n)
 }
 
-// lastPlace returns the place that was given away last.
+// lastPlace returns the last assigned place.
 func lastPlace(t *testing.T, schema string) (last registry.Position) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.DSN()+schema)
@@ -38,15 +38,15 @@ func lastPlace(t *testing.T, schema string) (last registry.Position) {
 }
 
 // TestPageWithManyWaiting reads pages while many changes wait for their places, with and without
-// statistics of them, by turns with pages of a store in which few do. What it takes may not depend
-// on how many wait.
+// statistics about them. It alternates with pages of a store with few waiting changes. The time
+// must not depend on their number.
 func TestPageWithManyWaiting(t *testing.T) {
 	const pages, limit, few, longLimit, pageTimeMax, manyMin = 20, 64, 4000, 1000, 100 * time.Millisecond, 1_000_000
 	var schemas [2]string
 	var stores [2]*Store
 	for i, n := range []int{few, *waitingRows} {
 		schemas[i] = migrated(t)
-		execute(t, schemas[i], "ANALYZE moorage_change") // as of an empty table
+		execute(t, schemas[i], "ANALYZE moorage_change") // statistics of an empty table
 		stores[i] = openStore(t, server.DSN()+schemas[i], Options{})
 		wantChanges(t, stores[i], 0)
 		insertTables(t, schemas[i], n)
@@ -61,7 +61,7 @@ func TestPageWithManyWaiting(t *testing.T) {
 		}
 		for range pages {
 			for i, store := range stores {
-				after[i] = lastPlace(t, schemas[i]) // so that each page has to be numbered
+				after[i] = lastPlace(t, schemas[i]) // so that each page must be numbered first
 				begun := time.Now()
 				page, err := store.Changes(t.Context(), after[i], limit)
 				fastest[i] = min(fastest[i], time.Since(begun))
@@ -71,7 +71,7 @@ func TestPageWithManyWaiting(t *testing.T) {
 			}
 		}
 		t.Logf("analyzed %t: a page is read in %v with few that wait, and in %v with many", analyzed, fastest[0], fastest[1])
-		// Other tests take their share of this machine, so the fastest counts.
+		// Other tests use this machine too, so the fastest time counts.
 		if fastest[1] > 4*fastest[0] {
 			t.Errorf("a page is read in %v", fastest[1])
 		}

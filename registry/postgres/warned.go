@@ -10,11 +10,11 @@ import (
 	"moorage/registry"
 )
 
-// warned is the key in a connection's custom data under which a warning of the server is noted.
+// warned is the key of a warning of the server in a connection's custom data.
 const warned = "moorage warned"
 
-// noteWarning notes a warning of the server. The driver calls it when it reads the warning from the
-// server's messages.
+// noteWarning records a warning of the server. The driver calls it when it reads the warning from
+// the server's messages.
 func noteWarning(conn *pgconn.PgConn, notice *pgconn.Notice) {
 	if cmp.Or(notice.SeverityUnlocalized, notice.Severity) == "WARNING" {
 		conn.CustomData()[warned] = notice
@@ -46,8 +46,8 @@ func forgetWarnings(conn *pgconn.PgConn, batch *pgx.Batch) {
 	}
 }
 
-// commitWarning returns ErrUnknown if a warning has arrived that forgetWarnings did not discard,
-// and so during the commit.
+// commitWarning returns ErrUnknown if a warning has arrived that forgetWarnings did not discard.
+// Such a warning arrived during the commit.
 func commitWarning(conn *pgconn.PgConn) error {
 	notice, ok := conn.CustomData()[warned].(*pgconn.Notice)
 	if !ok {

@@ -12,9 +12,9 @@ import (
 	"moorage/testkit/pgserver"
 )
 
-// TestWarnings lets the server warn in statements, whose commit is known, and while it commits, as
-// it does when a wait for a standby was ended. What the warning says does not matter, only where it
-// comes.
+// TestWarnings makes the server warn in statements, after which the outcome is known, and during
+// the commit, as when a wait for a standby is ended. Only the moment of the warning matters, not
+// its content.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	const warn = "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'same text' USING ERRCODE = '01000'; RETURN NULL; END $$"
@@ -36,7 +36,7 @@ func TestWarnings(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				for n := range 3 { // prepared, and not
+				for n := range 3 { // with prepared statements, and without
 					etags, err := store.Apply(t.Context(), put(n))
 					if !errors.Is(err, tt.want) {
 						t.Errorf("apply %d: %v, want %v", n, err, tt.want)
@@ -51,7 +51,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestApplyNearWraparound commits to a server that warns with each transaction id that it gives.
+// TestApplyNearWraparound commits to a server that warns with each assigned transaction ID.
 func TestApplyNearWraparound(t *testing.T) {
 	t.Parallel()
 	own, err := pgserver.Start("fsync=off", "wal_level=logical", "max_replication_slots=1")
@@ -78,10 +78,10 @@ func TestApplyNearWraparound(t *testing.T) {
 		}
 	}
 	wantChanges(t, store, 0, 0, 1, 2)
-	wantWarning(t, own.DSN()) // it did until now
+	wantWarning(t, own.DSN()) // the server still warns
 }
 
-// wantWarning fails unless a server warns of a statement that writes.
+// wantWarning fails the test unless a server sends a warning for a statement that writes.
 func wantWarning(t *testing.T, dsn string) {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)

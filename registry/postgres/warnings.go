@@ -9,15 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// clockDifferenceMax is by how much a node's clock may differ from the server's clock before
-// Warnings reports the difference. Synchronized clocks differ by less, and times in records
-// tolerate that much.
+// Warnings reports a difference of more than clockDifferenceMax between a node's clock and the
+// server's clock. Synchronized clocks differ by less, and times in records tolerate that
+// difference.
 const clockDifferenceMax = 10 * time.Second
 
-// Warnings returns what an operator should know about the server's settings, and about the
-// difference between this machine's clock and the server's. It returns one sentence for each
-// problem. It returns no sentence if the server never loses a write that it acknowledged, stays
-// fast, and both clocks agree.
+// Warnings returns one sentence for each problem with the server's settings, and for a difference
+// between this machine's clock and the server's. It returns none if the server never loses an
+// acknowledged write and stays fast, and if both clocks agree.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	var settings map[string]string
 	var clocks []string
@@ -83,7 +82,7 @@ func warnings(settings map[string]string) []string {
 }
 
 // clockWarnings returns a sentence if the server's clock differs. began and ended are the times of
-// this machine's clock before and after the server's clock was read.
+// this machine's clock before and after the read of the server's clock.
 func clockWarnings(began, server, ended time.Time) []string {
 	// Without monotonic readings, because the server's time has none.
 	behind, ahead := server.Sub(ended.Round(0)), began.Round(0).Sub(server)

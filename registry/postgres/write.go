@@ -19,16 +19,16 @@ import (
 // errGivenUp means that the caller of a write gave up before the answer of the server arrived.
 var errGivenUp = errors.New("the caller gave up before the server answered")
 
-// write calls do once with a connection that may write. It returns when do returns, or when ctx
-// ends. If ctx ends first, write returns ErrUnknown, and do continues with a context that does not
-// end.
+// write calls the function do once with a connection that may write. It returns when do returns, or
+// when ctx ends. If ctx ends first, write returns ErrUnknown, and do continues with a context that
+// does not end.
 //
-// The connection and the slot of do stay taken until the server has answered or its process has
-// ended. So the slots bound the connections of this node. They also bound the server processes that
-// still work, or wait for a standby, after their callers gave up.
+// The connection and the slot stay taken until the server has answered or its process has ended. So
+// the slots bound the connections of this node. They also bound the server processes that still
+// work, or wait for a standby, after their callers gave up.
 //
 // If write returns ErrClosed, ErrUnavailable or just the error of ctx, without having called do,
-// nothing was sent. After an error the caller must not read the variables that do sets.
+// nothing was sent. After an error the caller must not read the variables set by the function do.
 func (s *Store) write(ctx context.Context, do func(detached context.Context, conn *pgxpool.Conn) error) error {
 	conn, release, err := s.acquireToWrite(ctx)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *Store) write(ctx context.Context, do func(detached context.Context, con
 	return s.writeOn(ctx, conn, release, do)
 }
 
-// writeAgain is write for statements that may happen twice. It repeats the statements as read does.
-// It returns the error of ctx when ctx ends.
+// writeAgain is like write, for statements that may happen twice. It repeats them like read. It
+// returns the error of ctx if ctx ends.
 func (s *Store) writeAgain(ctx context.Context, do func(detached context.Context, conn *pgxpool.Conn) error) error {
 	return s.retry(ctx, func() (bool, error) {
 		conn, release, err := s.acquireToWrite(ctx)
@@ -49,7 +49,7 @@ func (s *Store) writeAgain(ctx context.Context, do func(detached context.Context
 	})
 }
 
-// writeOn is write on the connection conn, which it releases.
+// writeOn is like write, on the connection conn, which it releases.
 func (s *Store) writeOn(ctx context.Context, conn *pgxpool.Conn, release func(),
 	do func(context.Context, *pgxpool.Conn) error) error {
 	w := newSending(conn)
@@ -76,16 +76,16 @@ func (s *Store) writeOn(ctx context.Context, conn *pgxpool.Conn, release func(),
 // pipelined is the content of one pipeline.
 type pipelined struct {
 	statements *pgx.Batch
-	// refused reports, for statements that succeeded, whether they wrote nothing. If it is nil,
-	// successful statements wrote.
+	// refused reports whether the statements wrote nothing although they succeeded. If it is nil,
+	// successful statements always write.
 	refused func() bool
 	// undone returns the error for a statement that failed at a guard or because of a row with the
 	// same key.
 	undone func(*pgconn.PgError) error
 }
 
-// pipeline returns a function for write that sends p. Errors are the errors of Store.Apply,
-// errSendAgain and the errors of p.undone.
+// pipeline returns a function for write that sends p. Its errors are those of Store.Apply,
+// errSendAgain and those of p.undone.
 func (s *Store) pipeline(ctx context.Context, p pipelined) func(context.Context, *pgxpool.Conn) error {
 	return func(detached context.Context, conn *pgxpool.Conn) error {
 		raw := conn.Conn().PgConn()
@@ -110,7 +110,7 @@ func (s *Store) pipeline(ctx context.Context, p pipelined) func(context.Context,
 	}
 }
 
-// acquireToWrite is acquire of pool, after taking a slot.
+// acquireToWrite takes a slot, and then acquires a connection of s.pool.
 func (s *Store) acquireToWrite(ctx context.Context) (conn *pgxpool.Conn, release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -135,15 +135,15 @@ func (s *Store) acquireToWrite(ctx context.Context) (conn *pgxpool.Conn, release
 const (
 	// keptInterval is the time between two checks whether the server still works on these writes.
 	keptInterval = 5 * time.Second
-	// missesMax is how many consecutive checks must not find a process before its connection is
-	// cut. After a single one, its answer may still be on the way.
+	// A connection is cut after missesMax consecutive checks that do not find its process. After
+	// only one, the answer may still be on the way.
 	missesMax = 2
 	// Behind a proxy the process of a connection is unknown. Such a connection is kept for looksMax
 	// checks, which take 5 minutes.
 	looksMax = 60
 )
 
-// process identifies a process of a server by two values that are unique together.
+// process identifies a server process by two values that together are unique.
 type process struct {
 	pid   int32
 	began string // when the process began, in the form of processBegan
@@ -172,14 +172,13 @@ func newSending(conn *pgxpool.Conn) *sending {
 	return &sending{process: serving, line: lineOf(raw.Conn()), ended: make(chan struct{})}
 }
 
-// kept has the writes whose callers gave up and which have not ended. It is safe for concurrent
-// use.
+// kept holds the unfinished writes whose callers gave up. It is safe for concurrent use.
 type kept struct {
 	interval time.Duration
 
 	mu       sync.Mutex // guards the fields below; no lock is taken under it
 	sendings []*sending
-	watched  bool // watchKept runs
+	watched  bool // watchKept is running
 }
 
 // keep adds w to the writes that watchKept watches.
@@ -220,7 +219,7 @@ func (s *Store) watchKept() {
 	}
 }
 
-// unfinished returns the writes that have not ended. If there are none, it notes that watchKept
+// unfinished returns the writes that have not ended. If there are none, it records that watchKept
 // ends.
 func (k *kept) unfinished() []*sending {
 	k.mu.Lock()
@@ -237,7 +236,7 @@ func (k *kept) unfinished() []*sending {
 	return slices.Clone(k.sendings)
 }
 
-// cutEnded cuts the connections of the writes for which no process of the server works any more.
+// cutEnded cuts the connections of writes that no server process works on any more.
 func (s *Store) cutEnded(sendings []*sending) {
 	var pids []int32
 	for _, w := range sendings {
@@ -261,13 +260,14 @@ func (s *Store) cutEnded(sendings []*sending) {
 			}
 		}
 		if w.line != nil {
-			_ = w.line.Close() // there is no caller that could use an error
+			_ = w.line.Close() // no caller could use an error
 		}
 	}
 }
 
-// processes returns the server's processes among pids that work, or wait for a standby. An idle
-// process has answered, or never got the statements. In both cases no answer will arrive any more.
+// processes returns those of the server's processes in pids that work, or wait for a standby. An
+// idle process has already answered, or never got the statements. In either case, no further answer
+// will arrive.
 func (s *Store) processes(pids []int32) (found map[process]bool, err error) {
 	err = s.readInTime(context.Background(), func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT a.pid, "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = "+

@@ -37,7 +37,7 @@ func (w *written) thrift(t *testing.T, v any) {
 	w.Write(text)
 }
 
-// page writes a page with a body. unpacked and values are what its header has.
+// page writes a page with a body. Its header declares unpacked bytes and values.
 func (w *written) page(t *testing.T, kind format.PageType, encoding format.Encoding, unpacked, values int32, body []byte) {
 	t.Helper()
 	h := format.PageHeader{Type: kind, UncompressedPageSize: unpacked, CompressedPageSize: int32(len(body))}
@@ -54,16 +54,16 @@ func (w *written) page(t *testing.T, kind format.PageType, encoding format.Encod
 	w.Write(body)
 }
 
-// columnOf is a column of a file, whose pages are all of the file.
+// columnOf is a column of a file. All pages of the file belong to it.
 type columnOf struct {
 	kind       format.Type
 	repetition format.FieldRepetitionType
 	codec      format.CompressionCodec
 	values     int64
-	length     int32 // of each value, if the kind has one
+	length     int32 // of each value, if the type has a fixed length
 }
 
-// finish writes the footer of a file with so many equal columns, which share all pages.
+// finish writes the footer of a file with the given number of equal columns, which share all pages.
 func (w *written) finish(t *testing.T, c columnOf, columns int, rows int64) []byte {
 	t.Helper()
 	meta := format.FileMetaData{Version: 2, NumRows: rows}
@@ -91,7 +91,7 @@ func (w *written) finish(t *testing.T, c columnOf, columns int, rows int64) []by
 	return w.Bytes()
 }
 
-// raw writes a footer.
+// raw writes a footer as is.
 func (w *written) raw(footer []byte) []byte {
 	w.Write(footer)
 	_ = binary.Write(w, binary.LittleEndian, uint32(len(footer)))
@@ -108,7 +108,7 @@ func TestBombs(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := packer.EncodeAll(zeros, nil)
-	run := func(width int, count uint64, value byte) []byte { // with its length
+	run := func(width int, count uint64, value byte) []byte { // preceded by its length
 		b := binary.AppendUvarint(nil, count<<1)
 		if width > 0 {
 			b = append(b, value)
@@ -123,7 +123,7 @@ func TestBombs(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		file func(t *testing.T, w *written) []byte
-		err  error // nil: it is read
+		err  error // nil if the file is read
 	}{
 		{"a page of 2 GB", func(t *testing.T, w *written) []byte {
 			w.page(t, format.DataPage, format.Plain, 1<<31-1, 10, small)
@@ -204,7 +204,7 @@ func TestBombs(t *testing.T) {
 			return w.finish(t, c, 1, 10)
 		}, parquet.ErrDamaged},
 		{"a page header that never ends", func(t *testing.T, w *written) []byte {
-			w.Write(bytes.Repeat([]byte{0x1c}, 4<<20)) // structures in structures
+			w.Write(bytes.Repeat([]byte{0x1c}, 4<<20)) // nested structures
 			c := texts
 			c.values = 10
 			return w.finish(t, c, 1, 10)
@@ -277,7 +277,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// consume reads one value after the other of all columns, and keeps none.
+// consume reads all values of all columns one by one, and keeps none.
 func consume(f *parquet.File) error {
 	var columns []*parquet.Column
 	for _, n := range f.Root.Children {

@@ -21,8 +21,8 @@ const (
 
 var codecNames = [...]string{"UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"}
 
-// unpack decompresses a page. size is the length of the page, at most pageBytesMax. The result has
-// that length, and may share memory with packed.
+// unpack decompresses a page. size is the unpacked length of the page, at most pageBytesMax. The
+// result has that length, and may share memory with packed.
 func (f *File) unpack(codec int, packed []byte, size int) (page []byte, err error) {
 	switch codec {
 	case codecNone:
@@ -74,10 +74,10 @@ func (f *File) unpack(codec int, packed []byte, size int) (page []byte, err erro
 	return page, err
 }
 
-// unpackLZ4 decompresses one block of LZ4 that unpacks to size bytes. Source: LZ4 block format.
+// unpackLZ4 decompresses one LZ4 block. The result must have size bytes. Source: LZ4 block format.
 func unpackLZ4(packed []byte, size int) ([]byte, error) {
 	out, at := make([]byte, 0, size), 0
-	// length continues a length of 15 with the bytes that follow.
+	// length reads the bytes that extend a length of 15.
 	length := func(n int) (int, bool) {
 		for more := byte(255); n >= 15 && more == 255; at++ {
 			if at == len(packed) || n > size {
@@ -108,7 +108,7 @@ func unpackLZ4(packed []byte, size int) ([]byte, error) {
 		if match += 4; !ok || offset == 0 || offset > len(out) || match > size-len(out) {
 			return nil, damaged("lz4: a match of %d bytes at %d", match, offset)
 		}
-		for ; match > 0; match-- { // the match may overlap what it makes
+		for ; match > 0; match-- { // the match may overlap its own output
 			out = append(out, out[len(out)-offset])
 		}
 	}

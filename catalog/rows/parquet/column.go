@@ -16,8 +16,8 @@ const (
 )
 
 // Column reads the entries of one column, from the beginning of a row group to its end. An entry
-// has a repetition level, a definition level, and a value if the definition level is that of the
-// node.
+// has a repetition level and a definition level. It also has a value if its definition level equals
+// that of the node.
 //
 // Source: the Dremel encoding of Parquet.
 type Column struct {
@@ -25,34 +25,34 @@ type Column struct {
 
 	file   *File
 	chunk  chunk
-	left   int64 // entries in the pages of the chunk that are not read yet
+	left   int64 // entries in those pages of the chunk that have not been read yet
 	window window
 
-	inPage int // entries of the page that are not read yet
+	inPage int // entries of the page that have not been read yet
 	page   page
 	dict   *dictionary
-	held   int // bytes of memory that page holds
-	asked  int // entries since Alive was called
+	held   int // bytes of memory held for page
+	asked  int // entries since the last call of Alive
 
 	peeked     bool
 	repetition int
 	definition int
 }
 
-// page is the page of a column that is being read.
+// page is the current page of a column.
 type page struct {
 	repetitions, definitions *levels // nil if all are 0
 	values                   decoder
 }
 
-// window is the part of a column chunk that has been read and not used yet.
+// window is the part of a column chunk that has been read but not used yet.
 type window struct {
 	file  *File
 	bytes []byte
-	rest  Range // what was not read yet
+	rest  Range // the part that has not been read yet
 }
 
-// more reads more of the chunk, until at least atLeast bytes are there.
+// more reads more of the chunk, until the window has at least atLeast bytes.
 func (w *window) more(atLeast int) error {
 	lacking := int64(atLeast - len(w.bytes))
 	if lacking <= 0 {
@@ -71,7 +71,7 @@ func (w *window) more(atLeast int) error {
 	return nil
 }
 
-// take removes bytes from the front.
+// take removes a number of bytes from the front, and returns them.
 func (w *window) take(bytes int) ([]byte, error) {
 	if err := w.more(bytes); err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (c *Column) readDictionary(h header, packed []byte) error {
 	if err != nil {
 		return err
 	}
-	// A dictionary of bytes has an index, with four bytes for each value.
+	// A dictionary of byte arrays has an index, with four bytes for each value.
 	held := c.held
 	if c.Node.Type == ByteArray {
 		held += 4 * min(h.values, len(bytes)/4+1)
@@ -285,7 +285,8 @@ func (c *Column) readDictionary(h header, packed []byte) error {
 	return c.dict.read(c.Node, bytes, h.values)
 }
 
-// readPage reads a data page of version 1: all of it is compressed, and each level has its length.
+// readPage reads a data page of version 1. The whole page is compressed, and each block of levels
+// is preceded by its length.
 func (c *Column) readPage(h header, packed []byte) error {
 	rest, err := c.unpack(packed, h.unpacked)
 	if err != nil {

@@ -1,6 +1,6 @@
 package parquet
 
-// Bounds of a block of deltas. Known writers have blocks of 128 numbers in four parts.
+// Bounds of a block of deltas. Known writers make blocks of 128 numbers in four parts.
 const (
 	deltaBlockMax = 1 << 16
 	deltaPartsMax = 512
@@ -10,16 +10,16 @@ const (
 //
 // Source: Encodings.md, "Delta Encoding".
 type delta struct {
-	b       []byte // the bytes after the part that is being read
+	b       []byte // the bytes after the current part
 	perPart int    // numbers in each part of a block
 	parts   int    // parts of a block
 	total   int    // numbers in all
-	read    int    // numbers that were read
-	value   int64  // the last number that was read, or the first
+	read    int    // numbers read so far
+	value   int64  // the number that was read last; initially the first
 
 	least  int64  // of the block
-	widths []byte // of the parts of the block that were not begun
-	inPart int    // numbers of the part that are left
+	widths []byte // bit widths of the remaining parts of the block
+	inPart int    // numbers left in the part
 	part   []byte // of the part
 	bit    int    // in part
 	width  int    // of the part
@@ -27,7 +27,7 @@ type delta struct {
 
 // newDelta returns the numbers in b. There must be at most countMax.
 func newDelta(b []byte, countMax int) (*delta, error) {
-	t := thrift{b: b} // it has the same form of numbers
+	t := thrift{b: b} // Thrift encodes numbers in the same way
 	var head [3]uint64
 	for i := range head {
 		var err error
@@ -57,14 +57,14 @@ func (d *delta) next() (int64, error) {
 		}
 	}
 	difference := uint64(0)
-	for i := 0; i < d.width; { // all bits of the number that are in one byte at once
+	for i := 0; i < d.width; { // takes all bits in the same byte at once
 		n := min(8-d.bit%8, d.width-i)
 		difference |= uint64(d.part[d.bit/8]>>(d.bit%8)&(1<<n-1)) << i
 		d.bit, i = d.bit+n, i+n
 	}
 	d.inPart--
 	d.read++
-	d.value += d.least + int64(difference) // it may wrap around, as in the writer
+	d.value += d.least + int64(difference) // may overflow, as in the writer
 	return d.value, nil
 }
 
@@ -95,8 +95,8 @@ func (d *delta) nextPart() error {
 	return nil
 }
 
-// after returns the bytes behind all numbers.
-func (d *delta) after(alive func() error) ([]byte, error) {
+// remainder returns the bytes that follow the numbers.
+func (d *delta) remainder(alive func() error) ([]byte, error) {
 	all := *d
 	for all.read < all.total {
 		if all.read%(1<<20) == 0 {
@@ -115,7 +115,7 @@ func (d *delta) after(alive func() error) ([]byte, error) {
 type deltaDecoder struct {
 	*delta
 
-	short bool // they have 32 bits
+	short bool // true for integers of 32 bits
 }
 
 func (d *deltaDecoder) next() (Value, error) {
@@ -137,7 +137,7 @@ func newLengths(b []byte, countMax int, alive func() error) (*lengthsDecoder, er
 	if err != nil {
 		return nil, err
 	}
-	values, err := lengths.after(alive)
+	values, err := lengths.remainder(alive)
 	return &lengthsDecoder{lengths, values}, err
 }
 
@@ -154,7 +154,7 @@ func (d *lengthsDecoder) next() (Value, error) {
 	return Value{Bytes: value}, nil
 }
 
-// prefixesDecoder decodes values that each begin as the one before.
+// prefixesDecoder decodes values that share a prefix with the previous value.
 type prefixesDecoder struct {
 	prefixes *delta
 	suffixes *lengthsDecoder
@@ -167,7 +167,7 @@ func newPrefixes(b []byte, countMax int, n *Node, alive func() error) (*prefixes
 	if err != nil {
 		return nil, err
 	}
-	rest, err := prefixes.after(alive)
+	rest, err := prefixes.remainder(alive)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,8 @@ func newPrefixes(b []byte, countMax int, n *Node, alive func() error) (*prefixes
 	return &prefixesDecoder{prefixes: prefixes, suffixes: suffixes, node: n}, err
 }
 
-// next changes only the end of the last value. A value is never longer than all suffixes together.
+// next keeps the common prefix of the last value and replaces the rest. A value is never longer
+// than all suffixes together.
 func (d *prefixesDecoder) next() (Value, error) {
 	n, err := d.prefixes.next()
 	if err == nil && (n < 0 || n > int64(len(d.last))) {

@@ -1,7 +1,7 @@
-// Package parquet reads the columns of Parquet files. A Parquet file is the input of a stranger:
-// any client that may write to a table can write any bytes.
+// Package parquet reads the columns of Parquet files. A Parquet file is untrusted input: any client
+// with write access to a table can write any bytes.
 //
-// It promises:
+// The package promises:
 //
 //   - Any bytes may be passed to it. For bytes that are not a Parquet file it returns ErrDamaged.
 //     For a file that it cannot read it returns ErrUnsupported. For a file that exceeds a bound it
@@ -14,11 +14,12 @@
 //     values.
 //   - Every value has the type that the footer declares for its column.
 //
-// The package is pure: Input.Read reads the bytes. It knows no storage and no table.
+// The package does no I/O of its own: Input.Read reads the bytes. It knows nothing about storage or
+// tables.
 //
-// The library parquet-go is the oracle of the tests, and not the reader. It allocates what the
-// pages of a file declare: a page of 20 bytes can demand gigabytes, and a process without memory
-// ends.
+// The library parquet-go is the oracle of the tests, but is not used to read files. It allocates as
+// much memory as a page declares, so a page of 20 bytes can demand gigabytes. That could crash the
+// server.
 //
 // Source: Parquet format 2.11, parquet.thrift, Encodings.md, Compression.md, LogicalTypes.md.
 package parquet
@@ -64,22 +65,23 @@ const (
 	// pageValuesMax bounds the values of a page. A writer that ends pages by their packed size can
 	// put a whole row group of equal values into one page.
 	pageValuesMax = 1 << 26
-	// headerBytesMax bounds the header of a page. It can have the smallest and the largest value.
+	// headerBytesMax bounds the header of a page. The header can contain the smallest and the
+	// largest value.
 	headerBytesMax = 8 << 20
-	// firstBytes and moreBytes are how much of a column chunk is read at once: first, and then.
+	// The first read of a column chunk reads firstBytes, and each later one moreBytes.
 	firstBytes = 64 << 10
 	moreBytes  = 256 << 10
-	// gapBytes is the length of a gap between two ranges that is read too, to save a request.
+	// Two ranges with a gap of at most gapBytes between them are read together, to save a request.
 	gapBytes = 16 << 10
 	// aliveEvery is the number of values after which Input.Alive is called.
 	aliveEvery = 4096
 )
 
-// Memory bounds the unpacked pages of several files, and what else a caller takes from it. It must
-// not be used concurrently.
+// Memory bounds the unpacked pages of several files, and any further memory that a caller takes
+// from it. It must not be used concurrently.
 type Memory struct{ left int64 }
 
-// NewMemory returns a bound of bytes.
+// NewMemory returns a Memory of the given number of bytes.
 func NewMemory(bytes int64) *Memory { return &Memory{left: bytes} }
 
 // Take takes bytes of memory. If fewer are left, it takes none and returns ErrTooLarge.
@@ -91,7 +93,7 @@ func (m *Memory) Take(bytes int) error {
 	return nil
 }
 
-// Give gives back bytes that were taken.
+// Give returns bytes of memory that were taken.
 func (m *Memory) Give(bytes int) { m.left += int64(bytes) }
 
 // Range is a part of a file.
@@ -101,10 +103,11 @@ type Range struct{ Offset, Length int64 }
 type Input struct {
 	// Size is the length of the file in bytes.
 	Size int64
-	// Read returns the bytes of each range, which lies within the file. It may refuse to read more.
+	// Read returns the bytes of each range. The ranges lie within the file. Read may return an
+	// error to stop reading.
 	Read func(ranges []Range) ([][]byte, error)
 	// Memory bounds the unpacked pages.
 	Memory *Memory
-	// Alive returns an error if reading should end.
+	// Alive returns an error if reading should stop.
 	Alive func() error
 }

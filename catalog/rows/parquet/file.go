@@ -11,9 +11,9 @@ import (
 const (
 	magic          = "PAR1"
 	magicEncrypted = "PARE"
-	// tailBytes is the length of the footer's size and the magic, at the end of a file.
+	// tailBytes is the length of the end of a file: the footer's size and the magic number.
 	tailBytes = 8
-	// guessBytes is how much of the end of a file is read first. Most footers fit.
+	// guessBytes is how much of the end of a file is read first. Most footers fit into it.
 	guessBytes = 64 << 10
 )
 
@@ -23,14 +23,14 @@ type File struct {
 	Root *Node
 	// Rows is the number of rows that the footer declares.
 	Rows int64
-	// HasIDs reports whether a node has a field id.
+	// HasIDs is true if any node has a field ID.
 	HasIDs bool
 
 	in      Input
 	columns []*Node // all columns
 	footer  []byte
-	end     int64 // of the row groups in the file
-	groups  []int // where each row group begins in the footer
+	end     int64 // the offset where the row groups end
+	groups  []int // the offset in the footer where each row group begins
 	open    []*Column
 	unzstd  *zstd.Decoder // nil until a page needs it
 }
@@ -93,7 +93,7 @@ func (in Input) read(offset, length int64) ([]byte, error) {
 	return parts[0], nil
 }
 
-// readFooter reads the schema, and where the row groups are.
+// readFooter reads the schema, and finds the row groups.
 func (f *File) readFooter() error {
 	t := &thrift{b: f.footer}
 	var elements []element
@@ -141,7 +141,7 @@ func (f *File) readFooter() error {
 // Groups returns the number of row groups.
 func (f *File) Groups() int { return len(f.groups) }
 
-// Column returns the column at n, from the first row group that Enter enters on.
+// Column returns the column at n. It can be read after the next call of Enter.
 func (f *File) Column(n *Node) *Column {
 	c := &Column{file: f, Node: n}
 	f.open = append(f.open, c)
@@ -156,7 +156,7 @@ type chunk struct {
 }
 
 // Enter moves all columns to the beginning of a row group, and returns its number of rows. It
-// returns ErrDamaged if a column has not been read to the end of the group before.
+// returns ErrDamaged if a column was not read to the end of the previous group.
 func (f *File) Enter(group int) (rows int64, err error) {
 	if err := f.Leave(); err != nil {
 		return 0, err
@@ -173,7 +173,7 @@ func (f *File) Enter(group int) (rows int64, err error) {
 		c.chunk = chunks[c.Node.leaf]
 		c.left = c.chunk.values
 		first[i] = c.chunk.Range
-		// A little more than needed is read if that ends the chunk.
+		// If little would remain of the chunk, all of it is read.
 		if first[i].Length > firstBytes+gapBytes {
 			first[i].Length = firstBytes
 		}
@@ -198,7 +198,7 @@ func (f *File) Leave() error {
 	return nil
 }
 
-// gather reads ranges. It reads ranges that are near each other together.
+// gather reads ranges. Ranges that are near each other are read together.
 func (f *File) gather(ranges []Range) ([][]byte, error) {
 	order := make([]int, len(ranges))
 	for i := range order {
@@ -206,7 +206,7 @@ func (f *File) gather(ranges []Range) ([][]byte, error) {
 	}
 	slices.SortFunc(order, func(a, b int) int { return compare(ranges[a].Offset, ranges[b].Offset) })
 	var merged []Range
-	at := make([]int, len(ranges)) // the merged range that has each range
+	at := make([]int, len(ranges)) // the index of the merged range that contains each range
 	for _, i := range order {
 		r := ranges[i]
 		if last := len(merged) - 1; last >= 0 && r.Offset <= merged[last].Offset+merged[last].Length+gapBytes {
@@ -241,8 +241,8 @@ func compare(a, b int64) int {
 	return 0
 }
 
-// readGroup reads the row group at a position of the footer. It sets the chunks of the columns that
-// are keys of chunks.
+// readGroup reads the description of the row group at offset at of the footer. It sets the values
+// in chunks, whose keys are the wanted columns.
 func (f *File) readGroup(at int, chunks map[int]chunk) (rows int64, err error) {
 	t := &thrift{b: f.footer, at: at}
 	rows = -1

@@ -21,7 +21,7 @@ func open(content []byte) (*parquet.File, error) {
 	return parquet.Open(input(content, 64<<20))
 }
 
-// input returns the file in content, whose pages may take so many bytes.
+// input returns the file in content. Its pages may take memory bytes.
 func input(content []byte, memory int64) parquet.Input {
 	return parquet.Input{
 		Size: int64(len(content)), Memory: parquet.NewMemory(memory), Alive: func() error { return nil },
@@ -37,7 +37,7 @@ func input(content []byte, memory int64) parquet.Input {
 	}
 }
 
-// entry is an entry of a column in the form of tests.
+// entry is an entry of a column, in the form used by the tests.
 type entry struct {
 	repetition, definition int
 	value                  string
@@ -95,8 +95,8 @@ func textOf(n *parquet.Node, v parquet.Value) string {
 	return fmt.Sprintf("%x", v.Bytes)
 }
 
-// kind is a type of columns: how the oracle has it, and a random value as the oracle and the test
-// have it.
+// kind is a type of columns: its form in the oracle, and a function that draws a value in the forms
+// of the oracle and of the tests.
 type kind struct {
 	name      string
 	node      oracle.Node
@@ -153,7 +153,7 @@ func kinds() []kind {
 	}
 }
 
-// column is a column of a random file: its entries as the oracle writes and the test expects them.
+// shape describes the levels of a column in a random file.
 type shape struct {
 	name string
 	node func(oracle.Node) oracle.Node
@@ -180,8 +180,8 @@ func shapes() []shape {
 	}
 }
 
-// Each encoding of each type, in each version of pages and packed by each codec, is read as the
-// oracle wrote it.
+// Each encoding of each type, in each version of pages and packed by each codec, is read back as
+// the oracle wrote it.
 func TestReadsWhatTheOracleWrites(t *testing.T) {
 	t.Parallel()
 	codecs := []compress.Codec{&oracle.Uncompressed, &oracle.Snappy, &oracle.Gzip, &oracle.Zstd, &oracle.Lz4Raw}
@@ -224,7 +224,7 @@ func roundTrip(t *testing.T, k kind, e encoding.Encoding, s shape, codec compres
 				t.Fatal(err)
 			}
 		}
-		if err := w.Flush(); err != nil { // it ends a row group
+		if err := w.Flush(); err != nil { // ends a row group
 			t.Fatal(err)
 		}
 	}
@@ -250,8 +250,8 @@ func roundTrip(t *testing.T, k kind, e encoding.Encoding, s shape, codec compres
 	}
 }
 
-// A file that is truncated, or has a changed byte, is read or refused. It never panics, and what is
-// refused has one of the errors of the package.
+// A file that is truncated, or has a changed byte, is read or refused. Reading never panics, and
+// every error is one of the package's errors.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
 	content := sampleFile(t)

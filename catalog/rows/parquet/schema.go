@@ -25,7 +25,7 @@ var typeNames = [typesCount]string{
 // String returns the name of the format.
 func (t Type) String() string { return typeNames[t] }
 
-// Annotation is the meaning of a column or group in addition to its physical type.
+// Annotation is the logical type of a column or group.
 type Annotation uint8
 
 // The annotations. Other means an annotation that this package does not know.
@@ -65,7 +65,7 @@ const (
 	Nanos
 )
 
-// Repetition is how often a node occurs in its parent.
+// Repetition says how often a node may occur in its parent.
 type Repetition uint8
 
 // The repetitions, with the numbers of the format.
@@ -82,32 +82,33 @@ type Node struct {
 	ID         int // the field id
 	HasID      bool
 	Annotation Annotation
-	// Scale and Precision are of decimals, Unit and UTC of times and timestamps, Bits and Signed of
-	// integers.
+	// Scale and Precision apply to decimals, Unit and UTC to times and timestamps, and Bits and
+	// Signed to integers.
 	Scale, Precision int
 	Unit             Unit
 	UTC              bool
 	Bits             int
 	Signed           bool
-	// Children are the nodes of a group. They are nil for a column.
+	// Children are the nodes in a group. They are nil for a column.
 	Children []*Node
-	// Type is the type of a column, and Length the length of its values if it is FixedBytes.
+	// Type is the type of a column. If it is FixedBytes, Length is the length of its values.
 	Type   Type
 	Length int
-	// Definition and Repeat are the levels of a value that is there.
+	// Definition is the definition level of a value that is present. Repeat is the maximum
+	// repetition level.
 	Definition, Repeat int
 
 	leaf   int   // the index of the column; -1 for a group
 	parent *Node // nil for the root
 }
 
-// IsColumn reports whether n is a column, and not a group.
+// IsColumn reports whether n is a column rather than a group.
 func (n *Node) IsColumn() bool { return n.leaf >= 0 }
 
-// Path returns the names that lead to n below the root, separated by dots.
+// Path returns the names on the path from the root to n, separated by dots. The root is left out.
 func (n *Node) Path() string { return strings.Join(n.names(), ".") }
 
-// names returns the names that lead to n below the root.
+// names returns the names on the path from the root to n, without the root.
 func (n *Node) names() []string {
 	if n.parent == nil {
 		return nil
@@ -115,7 +116,7 @@ func (n *Node) names() []string {
 	return append(n.parent.names(), n.Name)
 }
 
-// element is a node as the footer describes it.
+// element is the description of a node in the footer.
 type element struct {
 	Node
 
@@ -193,12 +194,13 @@ func (t *thrift) element() (e element, err error) {
 	return e, nil
 }
 
-// logicalTypes are the annotations by their numbers in the format.
+// logicalTypes maps numbers of the format to annotations.
 var logicalTypes = [...]Annotation{
 	Other, String, Map, List, Enum, Decimal, Date, Time, Timestamp, Other, Integer, Null, JSON, BSON, UUID,
 }
 
-// logical reads the annotation of an element: a structure with one field, which has its name.
+// logical reads the annotation of an element. It is a structure with one field, and that field
+// identifies the annotation.
 func (t *thrift) logical(n *Node) error {
 	return t.structure(1, func(id int, wire byte) (bool, error) {
 		if n.Annotation = Other; id > 0 && id < len(logicalTypes) {
@@ -241,7 +243,7 @@ func (t *thrift) parameter(n *Node, id int, wire byte) (read bool, err error) {
 	return false, nil
 }
 
-// convert sets the annotation that an older writer gave e.
+// convert sets the annotation from the older form of annotations.
 func (e *element) convert() {
 	set := func(a Annotation) { e.Annotation = a }
 	switch e.converted {
@@ -279,7 +281,7 @@ func (e *element) convert() {
 	}
 }
 
-// tree makes the nodes of the elements.
+// tree makes the nodes for the elements of a schema.
 func tree(elements []element) (root *Node, columns []*Node, err error) {
 	if len(elements) == 0 || elements[0].hasType {
 		return nil, nil, damaged("the schema has no root")
@@ -320,7 +322,7 @@ func tree(elements []element) (root *Node, columns []*Node, err error) {
 		}
 		return n, nil
 	}
-	elements[0].Repetition = Required // the format gives the root none
+	elements[0].Repetition = Required // in the format, the root has no repetition
 	root, err = build(nil, 0)
 	if err == nil && next != len(elements) {
 		err = damaged("the schema has elements outside the root")

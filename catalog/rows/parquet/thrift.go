@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// Types of the compact protocol of Thrift. A true or a false has no bytes besides its type.
+// Types of the compact protocol of Thrift. The value of a boolean is part of its type, and takes no
+// further bytes.
 const (
 	thriftStop   = 0
 	thriftTrue   = 1
@@ -24,11 +25,11 @@ const (
 	thriftUUID   = 13
 )
 
-// errShort means that the bytes end too early. It is ErrDamaged, unless more bytes can be read.
+// errShort means that the bytes end too early. The file is damaged, unless more bytes can be read.
 var errShort = fmt.Errorf("the bytes end too early: %w: %w", io.ErrUnexpectedEOF, ErrDamaged)
 
-// thrift is a cursor over a structure in the compact protocol. It allocates nothing for the sizes
-// that the bytes declare.
+// thrift is a cursor over a structure in the compact protocol. It never allocates memory because of
+// a declared size.
 //
 // Source: Thrift compact protocol.
 type thrift struct {
@@ -84,8 +85,8 @@ func (t *thrift) binary() ([]byte, error) {
 	return t.b[t.at-int(n) : t.at], nil
 }
 
-// list reads the head of a list. Each item takes a byte or more, so the size is at most the number
-// of bytes that are left.
+// list reads the head of a list. Each item takes at least one byte, so it refuses a size larger
+// than the number of bytes left.
 func (t *thrift) list() (size int, item byte, err error) {
 	head, err := t.next()
 	if err != nil {
@@ -184,7 +185,7 @@ func (t *thrift) skip(kind byte, depth int) error {
 	return damaged("a field has the type %d", kind)
 }
 
-// skipItem moves past an item of a list or map, in which a true or a false has a byte.
+// skipItem moves past an item of a list or map. There, a boolean takes one byte.
 func (t *thrift) skipItem(kind byte, depth int) error {
 	switch {
 	case kind == thriftTrue || kind == thriftFalse:

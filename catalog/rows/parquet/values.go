@@ -23,14 +23,14 @@ type Value struct {
 	Int int64
 	// Float is the value of a Float or a Double.
 	Float float64
-	// Bytes are the value of an Int96, a ByteArray or FixedBytes. They share memory with a page.
+	// Bytes is the value of an Int96, a ByteArray or FixedBytes. It shares memory with a page.
 	Bytes []byte
 }
 
 // decoder decodes the values of a page, one by one.
 type decoder interface{ next() (Value, error) }
 
-// decoder returns the decoder of a data page. b are the bytes after the levels.
+// decoder returns the decoder of a data page. b holds the bytes after the levels.
 func (c *Column) decoder(h header, b []byte) (decoder, error) {
 	kind := c.Node.Type
 	isInt, isBytes := kind == Int32 || kind == Int64, kind == ByteArray || kind == FixedBytes
@@ -83,7 +83,7 @@ func (c *Column) decoder(h header, b []byte) (decoder, error) {
 	return nil, unsupported("a page of type %s has the encoding %d", kind, h.encoding)
 }
 
-// sizeOf returns the number of bytes of each value in the plain encoding. It is 0 if values differ.
+// sizeOf returns the size in bytes of each value in the plain encoding. It is 0 if sizes vary.
 func sizeOf(n *Node) int {
 	switch n.Type {
 	case Int32, Float:
@@ -98,7 +98,7 @@ func sizeOf(n *Node) int {
 	return 0
 }
 
-// valueOf returns the value in the plain encoding b, which has the size of the type.
+// valueOf decodes b, a value in the plain encoding. b must have the size of the type.
 func valueOf(n *Node, b []byte) Value {
 	switch n.Type {
 	case Int32:
@@ -133,7 +133,7 @@ func (d *bitDecoder) next() (Value, error) {
 	return Value{Int: int64(bit)}, nil
 }
 
-// plainDecoder decodes values that are one behind the other.
+// plainDecoder decodes values that are stored one after another.
 type plainDecoder struct {
 	b    []byte
 	node *Node
@@ -159,13 +159,13 @@ func (d *plainDecoder) next() (Value, error) {
 	return value, nil
 }
 
-// dictionary has the values of a dictionary page.
+// dictionary holds the values of a dictionary page.
 type dictionary struct {
 	node   *Node
 	bytes  []byte
 	starts []uint32 // where each value of a ByteArray begins; nil for other types
 	count  int
-	held   int // bytes of memory
+	held   int // bytes of memory taken
 }
 
 // read reads count values.
@@ -223,7 +223,8 @@ func (d *flagDecoder) next() (Value, error) {
 	return Value{Int: int64(flag)}, err
 }
 
-// splitDecoder decodes values whose first bytes precede all second bytes, and so on.
+// splitDecoder decodes values that are split into streams of bytes: the first bytes of all values,
+// then the second bytes, and so on.
 type splitDecoder struct {
 	b     []byte
 	node  *Node
@@ -232,8 +233,8 @@ type splitDecoder struct {
 	one   []byte
 }
 
-// newSplit returns the decoder of values of size bytes. The footer declares that size, so it can be
-// far more than the page has.
+// newSplit returns the decoder of values of size bytes. The size comes from the footer, so it can
+// be far larger than the page.
 func (c *Column) newSplit(b []byte, size int) (*splitDecoder, error) {
 	if len(b)%size != 0 {
 		return nil, damaged("the values of a page have %d bytes, and each one %d", len(b), size)
@@ -263,10 +264,10 @@ type hybrid struct {
 	b     []byte
 	width int // bits
 
-	equal  uint64 // numbers that are left of the run of equal numbers
-	number uint32 // of that run
-	packed uint64 // numbers that are left of the run of packed numbers
-	buffer uint64 // bits that were taken from b
+	equal  uint64 // numbers left in the run of equal numbers
+	number uint32 // the number repeated in that run
+	packed uint64 // numbers left in the run of packed numbers
+	buffer uint64 // bits already taken from the run's bytes
 	filled int    // number of bits in buffer
 	rest   []byte // bytes of the run of packed numbers
 }
@@ -306,7 +307,8 @@ func (h *hybrid) run() error {
 		return damaged("a run has %d values", head>>1)
 	}
 	if head&1 == 1 {
-		// The last run may lack the bytes of numbers that fill its last group of eight.
+		// A run is padded to a multiple of eight numbers. The last run may lack the bytes of that
+		// padding.
 		bytes := min(int(head>>1)*h.width, len(h.b))
 		h.packed, h.rest, h.b = head>>1*8, h.b[:bytes], h.b[bytes:]
 		h.buffer, h.filled = 0, 0
