@@ -328,8 +328,8 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 // KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if the request removes and sets the
 // same key; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown.
 // KindTooLarge if the names and values in the change are longer than registry.PropertiesBytesMax.
-// Also KindTooLarge if the resulting properties are longer than that, unless the change makes them
-// shorter. Source: REST specification, updateProperties.
+// It is also KindTooLarge if the resulting properties exceed this limit, unless the change makes
+// them shorter. Source: REST specification, updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
 	asked PropertiesChange) (PropertiesResult, error) {
 	by, on := c.asker(gate.UpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns}

@@ -203,7 +203,7 @@ func (c *Catalog) presentVersion(ctx context.Context, v gate.Verb, kind *directo
 	return loaded, err
 }
 
-// versionOf returns the version called name of a table whose present version is loaded.
+// versionOf returns the version that name identifies. loaded is the table's present version.
 func (p *parts) versionOf(ctx context.Context, loaded *commit.Version, name VersionName) (TableVersion, error) {
 	present := TableVersion{loaded.Location, loaded.Document.(*metadata.Document)}
 	log := present.Document.MetadataLog()

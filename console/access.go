@@ -17,7 +17,7 @@ import (
 	"moorage/management/client"
 )
 
-// grantsPage is who may do what on an object.
+// grantsPage shows which callers may do what on an object.
 type grantsPage struct {
 	head    *tableHead // nil for other objects
 	now     time.Time

@@ -52,7 +52,7 @@ func problemOf(v *visit, err error) problem {
 	return shown
 }
 
-// titles are what pages say about the statuses of errors.
+// titles maps the status of an error to the text that pages show for it.
 var titles = map[int]string{
 	http.StatusBadRequest:            "This request is not valid",
 	http.StatusUnauthorized:          "Sign in first",

@@ -104,7 +104,7 @@ func agoOf(now time.Time, t *time.Time) g.Node {
 // dash stands for a value that is not known.
 func dash() g.Node { return h.Span(h.Class("faint"), g.Text("–")) }
 
-// grouped returns a number with a comma before each three digits.
+// grouped returns a number with a comma before every group of three digits.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""

@@ -43,8 +43,8 @@ const (
 	cookieSecure, cookieLocal = "__Host-moorage", "moorage"
 )
 
-// sealCookie encrypts content for a cookie called name. key has 32 bytes. A cookie that is too long
-// for browsers has no value, and ok is false.
+// sealCookie encrypts content for a cookie called name. key has 32 bytes. If the cookie would be
+// too long for browsers, value is empty and ok is false.
 func sealCookie(key []byte, name string, content any) (value string, ok bool, err error) {
 	plain, err := json.Marshal(content)
 	if err != nil {

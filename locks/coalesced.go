@@ -137,7 +137,7 @@ func (s *session) hasShares() bool {
 	return len(s.shares) > 0
 }
 
-// retire closes shares to further users if their ids are in wanted, or if they were last used
+// retire closes shares to further users: each share whose id is in wanted, or whose last use was
 // before the time idle. Shares without users become unneeded.
 func (s *session) retire(wanted []int64, idle time.Time) {
 	s.mu.Lock()

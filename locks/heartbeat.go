@@ -263,8 +263,8 @@ func (d *Distributed) tellPanic(err error) {
 	}
 }
 
-// Close ends the node's session, and with it all holds; callers must still release them. It waits
-// for at most five seconds for each call in progress. Later calls of Acquire fail with
+// Close ends the node's session and all of its holds, but callers must still release the holds. It
+// waits for at most five seconds for each call in progress. Later calls of Acquire fail with
 // ErrUnavailable. It may be called again.
 func (d *Distributed) Close() {
 	d.heartbeat.Stop()

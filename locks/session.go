@@ -116,9 +116,9 @@ func (s *session) granted(op *acquisition, leases []*lease) bool {
 	return true
 }
 
-// detach removes op from all leases that it uses. Leases without users become unneeded, the last
-// taken first. If a share is not retired, the session keeps it until shareIdleMax after now, for
-// its next user. After detach, op leads no share, except the one for the lock kept.
+// detach removes op from all leases that it uses. It then marks leases without users for release,
+// the most recently taken first. If a share is not retired, the session keeps it until shareIdleMax
+// after now, for its next user. After detach, op leads no share, except the one for the lock kept.
 func (s *session) detach(op *acquisition, now time.Time, kept Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,10 +14,10 @@
 // Recovery does not check pointers either, because a published file soon disappears from them, and
 // remains only in a table's metadata log.
 //
-// If a transaction cannot be ended, it gets a blocker: a task in state blocked with the
-// transaction's id. Recovery then does nothing with the transaction until an operator removes the
-// blocker with Retry or Abort. Recovery also skips an unreadable record. Only CancelDeletions
-// removes such a record, while no server runs.
+// If a transaction cannot be ended, it gets a blocker: a task with the transaction's id, in state
+// blocked. Recovery then does nothing with the transaction until an operator removes the blocker
+// with Retry or Abort. Recovery also skips an unreadable record. Only CancelDeletions removes such
+// a record, while no server runs.
 //
 // # How it works
 //

@@ -36,8 +36,8 @@ type Before struct {
 	Set json.RawMessage `json:"set,omitempty"`
 	// Gone lists the members that exist only in the new value.
 	Gone []string `json:"gone,omitempty"`
-	// If Cut is true, Set is missing and the replaced value is unknown. Set would have more than 64
-	// KiB, or one of the values is not a JSON object.
+	// If Cut is true, Set is missing and the replaced value is unknown. That is the case if Set
+	// would exceed 64 KiB, or if one of the values is not a JSON object.
 	Cut bool `json:"cut,omitempty"`
 }
 

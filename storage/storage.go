@@ -1,7 +1,7 @@
-// Package storage defines the interface to the storages of files. The catalog writes each metadata
-// file once, under a name never used before. When it purges a table, it reads and deletes the
-// table's files. Its sub-packages adls, file, gcs, memory and s3 implement the contract of Store,
-// and testkit/storagetest tests it.
+// Package storage defines the interface to file storage. The catalog writes each metadata file
+// once, under a name never used before. When it purges a table, it reads and deletes the table's
+// files. Its sub-packages adls, file, gcs, memory and s3 implement the contract of Store, and
+// testkit/storagetest tests it.
 //
 // It also defines the spelling of locations (Location): the forms that clients may send, the form
 // in answers, and the normalised form in which locations are compared.

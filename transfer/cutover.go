@@ -19,9 +19,9 @@ type CutOver struct {
 }
 
 // Cutover ends the mirrors of the source, each after a last comparison without a difference. The
-// caller has stopped all writers at the source, or the Source is a Detacher and detach is true.
-// Then each object leaves the source first, with its last metadata file, and then moves here to
-// that file.
+// caller has stopped all writers at the source, or the Source is a Detacher and detach is true. If
+// detach is true, Cutover first detaches each object from the source, which returns its last
+// metadata file, and then makes that file the object's current one here.
 //
 // An object that differs stays a mirror. A run that was killed can be repeated with its journal.
 func (r *Run) Cutover(ctx context.Context, detach bool) ([]CutOver, error) {

@@ -21,7 +21,7 @@ const (
 	RefusalsKept = 24 * time.Hour
 
 	refusalsBytesMax = 7 << 19 // 3.5 MiB
-	// refusalBytes is the memory of a refusal in addition to its texts.
+	// refusalBytes is the number of bytes that a refusal takes in memory, not counting its texts.
 	refusalBytes   = 400
 	reasonBytesMax = 300
 	nameBytesMax   = 200

@@ -88,8 +88,8 @@ func (b *bitmap) read(raw []byte, memory *parquet.Memory) error {
 	return nil
 }
 
-// readPart reads a bitmap of 32-bit numbers. high is the upper half of their keys. It returns the
-// bytes after the bitmap.
+// readPart reads a bitmap of 32-bit numbers. high is the upper part of the keys of the bitmap's
+// containers. It returns the bytes after the bitmap.
 func (b *bitmap) readPart(high uint64, raw []byte, memory *parquet.Memory) ([]byte, error) {
 	at := 0
 	take := func(n int) []byte {

@@ -1,7 +1,7 @@
-// Package warehouses has the verbs on warehouses. A warehouse is a catalog with its own storage
-// location. Its record has the locations below which its tables may live, and the options for
-// reaching the storage. It also has the delegations offered to engines, and the properties sent to
-// clients.
+// Package warehouses implements the operations on warehouses. A warehouse is a catalog with its own
+// storage location. Its record has the locations below which its tables may live, and the options
+// for reaching the storage. It also has the delegations offered to engines, and the properties sent
+// to clients.
 //
 // A change of the settings for reaching files is tested on the storage before it is stored
 // (validate.go). Secret values for reaching a storage are stored sealed. The keys that open them

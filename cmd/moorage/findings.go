@@ -18,9 +18,9 @@ import (
 
 // Limits of the findings about a node. Beyond them a finding is a warning.
 const (
-	// storeSlow is the longest time that a read or a write of the store may take. An embedded store
-	// takes microseconds for a read and a sync of its disk for a write. A database in the same
-	// building takes milliseconds.
+	// storeSlow is the longest time that a read or a write of the store may take. With an embedded
+	// store, a read takes microseconds, and a write takes one sync of the disk. A database in the
+	// same building takes milliseconds.
 	storeSlow = 100 * time.Millisecond
 	// clocksApart is the maximum difference between the node's clock and the store's. Nodes use
 	// their own clocks for times in records.

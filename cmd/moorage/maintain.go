@@ -260,7 +260,7 @@ func maintainRun(ctx context.Context, c cli.Config, env cli.Environment) error {
 }
 
 // writePlanned prints what a job would do. If a search for files outside of all tables could not be
-// complete, the exit code is cli.ExitNo.
+// completed, the exit code is cli.ExitNo.
 func writePlanned(ctx context.Context, server *client.Client, out io.Writer, words cli.MaintainWords) error {
 	var plan client.MaintenancePlan
 	err := server.Do(ctx, client.Request{

@@ -119,7 +119,7 @@ func (s *Server) grow(in *incoming) error {
 	if int64(len(in.text)) < was {
 		return nil
 	}
-	// One byte more than wanted, for the read that finds the end.
+	// Leave room for one byte more than wanted, so that a last read can find the end of the body.
 	grown := max(min(max(2*was, bodyBytesFirst), in.wants+1), was+1)
 	if grown > bodyBytesFree {
 		if err := s.takeRoom(in, min(grown, in.wants, s.config.BodyBytesMax)-in.exchange.room.held); err != nil {

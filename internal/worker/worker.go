@@ -123,7 +123,7 @@ func (w *Worker) RunOnce(ctx context.Context) error {
 	return Safely(ctx, w.config.Run)
 }
 
-// PanicError is a panic of a run.
+// PanicError reports a panic during a run.
 type PanicError struct {
 	Value any // the argument of panic
 	Stack []byte

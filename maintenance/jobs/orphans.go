@@ -488,7 +488,8 @@ func orNoMetadata(err error) error {
 	return err
 }
 
-// adoptFiles records in the claims of a table that older files there belong to the table.
+// adoptFiles records, in the claims on a table's locations, that older files in those locations
+// belong to the table.
 //
 // Errors: calledOff if other tables may have files there.
 func adoptFiles(ctx context.Context, j *Jobs, at *job, caller string) error {

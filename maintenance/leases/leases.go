@@ -282,7 +282,8 @@ func (s *Leases) ReleaseHolder(ctx context.Context, caller moorage.Caller, holde
 type Filter struct {
 	Warehouse string // of the table
 	Holder    string // the name that the holder gives itself
-	// Table selects the leases on one table. They are one page, whatever its limit.
+	// Table selects the leases on one table. List returns all of them on one page, whatever its
+	// limit.
 	Table Table
 }
 

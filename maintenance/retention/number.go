@@ -21,7 +21,8 @@ const (
 	// a write.
 	numberingName = "changes/number"
 	numberingLife = time.Minute
-	// numberingPause is the time between two attempts of another node to get the assignment.
+	// numberingPause is how long a node without the assignment waits between two attempts to get
+	// it.
 	numberingPause = 10 * time.Second
 	// numberReportPause is the minimum time between two reports of failures. While the store is
 	// unavailable, four rounds a second fail.

@@ -55,8 +55,8 @@ import (
 //
 // # Why changes keep their order
 //
-// The insert of the change is the last statement. It draws the sequence number when the move holds
-// all of its rows, as in every Apply (package comment).
+// The insert of the change is the last statement. It draws the sequence number only after the move
+// has locked all of its rows, as every Apply does (package comment).
 //
 // # Moves that are joined
 //

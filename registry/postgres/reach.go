@@ -12,7 +12,8 @@ import (
 )
 
 // Reach returns nil if this program can connect to the database of dsn and the database accepts
-// writes. It tries once, and changes nothing. IsAway reports whether its error may be temporary.
+// writes. It tries once, and changes nothing. IsAway reports whether an error from Reach may be
+// temporary.
 func Reach(ctx context.Context, dsn string) error {
 	config, err := newConfig(dsn)
 	if err != nil {

@@ -266,7 +266,7 @@ func (s *Amazon) request(ctx context.Context, action string, content []byte) (*h
 	return request, s.signer.SignHTTP(ctx, credentials, request, hex.EncodeToString(sum[:]), service, s.region, s.now())
 }
 
-// amazonRefusal is a response of the service that is not a success.
+// amazonRefusal is an unsuccessful response from the service.
 type amazonRefusal struct {
 	status int
 	kind   string // the name of the error, such as AccessDeniedException

@@ -8,7 +8,8 @@ import (
 	"moorage/testkit"
 )
 
-// Rewrite replaces a file's content. The owner of a file that the server did not write may do that.
+// Rewrite replaces a file's content. If the server did not write a file, the file's owner may
+// replace it like this.
 func (f *Fixture) Rewrite(location string, body []byte) {
 	f.T.Helper()
 	if err := f.Files.Delete(f.Ctx, location); err != nil {

@@ -18,7 +18,7 @@ const (
 	// namespacesMax bounds the namespaces, and tablesEach is how many tables one has at least.
 	namespacesMax, tablesEach = 1000, 10
 	// One change has a table in loggedEach, and a namespace has a dropped table for droppedEach.
-	// So Fill needs few calls of Apply.
+	// This keeps the number of calls of Apply small.
 	loggedEach, droppedEach = 50, 100
 	// batchWrites is how many records one Apply writes.
 	batchWrites = 4000

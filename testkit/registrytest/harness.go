@@ -96,7 +96,7 @@ func (h *harness) exact(change *registry.Change, writes ...registry.Write) (regi
 	return batch, nil
 }
 
-// exactly is like exact, for the test's own goroutine.
+// exactly is like exact, but ends the test on an error. Call it only from the test's own goroutine.
 func (h *harness) exactly(change *registry.Change, writes ...registry.Write) registry.Batch {
 	h.Helper()
 	batch, err := h.exact(change, writes...)

@@ -95,7 +95,7 @@ func judgeLosses(events []ViewEvent) (problems []string) {
 	return problems
 }
 
-// judgeSpans returns drops and absences of names from times when their views are known to have
+// judgeSpans returns each drop or absence of a name at a time when the name's view is known to have
 // existed. A view is known to have existed from the end of the first call that saw it to the
 // beginning of the last.
 func judgeSpans(events []ViewEvent) (problems []string) {

@@ -77,7 +77,8 @@ func RunFaults(t *testing.T, cloud Cloud) {
 type call struct {
 	name string
 	make func(ctx context.Context, store storage.Store, location string) error
-	// before and after are true if the file exists before the call, and after it.
+	// before reports whether the file exists before the call, and after whether it exists after the
+	// call.
 	before, after bool
 	// reads is true if the call reads the body of the server's answer.
 	reads bool

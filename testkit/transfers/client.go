@@ -32,7 +32,7 @@ const (
 	resolveDelay = 100 * time.Millisecond
 )
 
-// singleSuffix is the end of the id of a transfer that is a commit to one table.
+// singleSuffix ends the id of each transfer that changes only one table.
 const singleSuffix = ".single"
 
 // Config configures a Client.
