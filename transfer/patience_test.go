@@ -207,12 +207,12 @@ func TestDenied(t *testing.T) {
 }
 
 // TestRESTPrefix: the prefix that a catalog configures is used as clients use it: as it is. Nessie
-// escapes it, and that of Unity Catalog has a slash.
+// escapes it, that of Unity Catalog has a slash, and that of S3 Tables an escaped one.
 func TestRESTPrefix(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]string{
 		"": "/v1/", "main%7Clake": "/v1/main%7Clake/", "main|lake": "/v1/main%7Clake/", "catalogs/unity": "/v1/catalogs/unity/",
-		"a b": "/v1/a%20b/", "100%": "/v1/100%25/",
+		"a b": "/v1/a%20b/", "100%": "/v1/100%25/", "arn%3Abucket%2Flake": "/v1/arn%3Abucket%2Flake/",
 	} {
 		var path string
 		a := &answering{config: `{"overrides":{"prefix":"` + prefix + `"}}`, answer: func(_ int, r *http.Request) *http.Response {

@@ -42,7 +42,8 @@ type Access struct {
 // catalog can unregister tables, and a Target. It is safe for concurrent use.
 type REST struct {
 	access    Access
-	separator string // between the levels of a namespace
+	prefix    []string // segments of paths
+	separator string   // between the levels of a namespace
 	endpoints map[string]bool
 
 	mu    sync.Mutex // guards the fields below; leaf
@@ -83,12 +84,14 @@ func OpenREST(ctx context.Context, access Access) (*REST, error) {
 		settings = make(map[string]string)
 	}
 	maps.Copy(settings, config.Overrides)
-	if c.access.Prefix == "" {
-		// Clients put it into a path as it is, so some catalogs escape it: Nessie has main%7Clake.
-		// That of Unity Catalog has a slash.
-		c.access.Prefix = settings["prefix"]
-		if plain, err := url.PathUnescape(c.access.Prefix); err == nil {
-			c.access.Prefix = plain
+	// Clients put it into a path as it is, so some catalogs escape it: Nessie has main%7Clake. That of
+	// Unity Catalog has a slash, and that of S3 Tables an escaped one.
+	for segment := range strings.SplitSeq(cmp.Or(access.Prefix, settings["prefix"]), "/") {
+		if plain, err := url.PathUnescape(segment); err == nil && access.Prefix == "" {
+			segment = plain
+		}
+		if segment != "" {
+			c.prefix = append(c.prefix, segment)
 		}
 	}
 	if separator, err := url.PathUnescape(settings["namespace-separator"]); err == nil && separator != "" {
@@ -110,7 +113,7 @@ func (c *REST) Name() string {
 		at.User = nil
 		name = at.String()
 	}
-	if part := cmp.Or(c.access.Prefix, c.access.Warehouse); part != "" {
+	if part := cmp.Or(strings.Join(c.prefix, "/"), c.access.Warehouse); part != "" {
 		name += " " + part
 	}
 	return name
@@ -119,12 +122,7 @@ func (c *REST) Name() string {
 // path returns the path of an operation below the prefix.
 func (c *REST) path(segments ...string) string {
 	path := "/v1"
-	if c.access.Prefix != "" {
-		for segment := range strings.SplitSeq(c.access.Prefix, "/") {
-			path += "/" + escaped(segment)
-		}
-	}
-	for _, segment := range segments {
+	for _, segment := range slices.Concat(c.prefix, segments) {
 		path += "/" + escaped(segment)
 	}
 	return path
