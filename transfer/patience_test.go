@@ -251,3 +251,32 @@ func TestTokenIsDrawnAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestNoToken: a token endpoint that fails ends the run. The object of the request is not
+// unreadable.
+func TestNoToken(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{500, 502, 503} {
+		synctest.Test(t, func(t *testing.T) {
+			tokens := 0
+			a := &answering{answer: func(_ int, r *http.Request) *http.Response {
+				if strings.HasSuffix(r.URL.Path, "/oauth/tokens") {
+					if tokens++; tokens > 1 {
+						return answerOf(code, "")
+					}
+					return answerOf(200, `{"access_token":"1","expires_in":1}`)
+				}
+				return answerOf(200, loadedTable)
+			}}
+			c, err := OpenREST(t.Context(), Access{URI: "http://old", Credential: "a:b", HTTP: &http.Client{Transport: a}, Now: time.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // the token ends
+			_, err = c.Load(t.Context(), Object{Namespace: []string{"a"}, Name: "t"})
+			if err == nil || whyUnreadable(err) != "" {
+				t.Errorf("%d: the load ended with %v", code, err)
+			}
+		})
+	}
+}

@@ -265,8 +265,11 @@ func (c *REST) bearer(ctx context.Context) (string, error) {
 		Life  float64 `json:"expires_in"`
 	}
 	err = json.NewDecoder(io.LimitReader(response.Body, client.RefusalBytesMax*8)).Decode(&answer)
-	if response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError {
+	switch code := response.StatusCode; {
+	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable:
 		return "", c.refusal(response)
+	case code >= http.StatusInternalServerError: // not an answer about the object of the request
+		return "", fmt.Errorf("ask for a token: %s answered %s", at, response.Status)
 	}
 	if response.StatusCode != http.StatusOK || err != nil || answer.Token == "" {
 		return "", &DeniedError{at, "it issued no token for the credential: " + response.Status}
