@@ -280,3 +280,21 @@ func TestNoToken(t *testing.T) {
 		})
 	}
 }
+
+// TestNoCatalog: an address at which nothing answers is an error at once.
+func TestNoCatalog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		none := roundTripper(func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF })
+		_, err := OpenREST(t.Context(), Access{URI: "http://old", HTTP: &http.Client{Transport: none}, Now: time.Now})
+		if took := time.Since(began); !errors.Is(err, io.ErrUnexpectedEOF) || took > 0 {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}
+
+// roundTripper is a function as an http.RoundTripper.
+type roundTripper func(r *http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

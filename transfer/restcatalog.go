@@ -58,7 +58,8 @@ const (
 	endpointRegisterView = "POST /v1/{prefix}/namespaces/{namespace}/register-view"
 )
 
-// OpenREST asks a catalog for its configuration.
+// OpenREST asks a catalog for its configuration. If the catalog does not answer, OpenREST fails at
+// once.
 func OpenREST(ctx context.Context, access Access) (*REST, error) {
 	access.URI = strings.TrimSuffix(strings.TrimRight(access.URI, "/"), "/v1")
 	if access.HTTP == nil {
@@ -76,7 +77,10 @@ func OpenREST(ctx context.Context, access Access) (*REST, error) {
 	if access.Warehouse != "" {
 		query.Set("warehouse", access.Warehouse)
 	}
-	if err := c.call(ctx, http.MethodGet, "/v1/config", query, nil, &config); err != nil {
+	err := c.ask(ctx, false, func() error { // an address that never answered is rather wrong than busy
+		return c.send(ctx, http.MethodGet, "/v1/config", query, "", nil, &config)
+	})
+	if err != nil {
 		return nil, err
 	}
 	settings := maps.Clone(config.Defaults)
@@ -153,15 +157,22 @@ func (c *REST) call(ctx context.Context, method, path string, query url.Values, 
 
 // change is call with the key by which the catalog recognises a repetition.
 func (c *REST) change(ctx context.Context, method, path string, query url.Values, key string, body, answer any) error {
+	return c.ask(ctx, method == http.MethodGet, func() error {
+		return c.send(ctx, method, path, query, key, body, answer)
+	})
+}
+
+// ask calls send until it succeeds, or a repetition is of no use: see Patience.ask.
+func (c *REST) ask(ctx context.Context, reads bool, send func() error) error {
 	unknown := func(err error) bool {
 		refused, ok := errors.AsType[*client.Error](err)
 		return ok && refused.Code == http.StatusUnauthorized
 	}
-	err := c.access.Patience.ask(ctx, method == http.MethodGet, func() error {
-		err := c.send(ctx, method, path, query, key, body, answer)
+	err := c.access.Patience.ask(ctx, reads, func() error {
+		err := send()
 		if unknown(err) && c.access.Credential != "" {
 			c.forgetToken()
-			err = c.send(ctx, method, path, query, key, body, answer)
+			err = send()
 		}
 		return err
 	})
