@@ -298,3 +298,26 @@ func TestNoCatalog(t *testing.T) {
 type roundTripper func(r *http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestPasswordIsHidden: no error has the password in the address of a catalog, and requests have
+// it.
+func TestPasswordIsHidden(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{0, 401, 403, 404, 500} {
+		for uri, credential := range map[string]string{"http://me:pw1@old": "", "http://me:pw1@[old": "", "http://me:pw1@old/x": "a:b"} {
+			catalog := roundTripper(func(r *http.Request) (*http.Response, error) {
+				if _, password, _ := r.BasicAuth(); credential == "" && password != "pw1" {
+					t.Errorf("the password is %q", password)
+				}
+				if code == 0 {
+					return nil, io.ErrUnexpectedEOF
+				}
+				return answerOf(code, ""), nil
+			})
+			access := Access{URI: uri, Credential: credential, HTTP: &http.Client{Transport: catalog}, Now: time.Now}
+			if _, err := OpenREST(t.Context(), access); err == nil || strings.Contains(err.Error(), "pw1") {
+				t.Errorf("%s, %d: %v", uri, code, err)
+			}
+		}
+	}
+}

@@ -43,6 +43,7 @@ type Access struct {
 type REST struct {
 	access    Access
 	prefix    []string // segments of paths
+	shown     string   // its URI in messages, without a password
 	separator string   // between the levels of a namespace
 	endpoints map[string]bool
 
@@ -68,7 +69,7 @@ func OpenREST(ctx context.Context, access Access) (*REST, error) {
 	if access.Patience == nil {
 		access.Patience = NewPatience(nil)
 	}
-	c := &REST{access: access, separator: "\x1f", token: access.Token}
+	c := &REST{access: access, shown: redacted(access.URI), separator: "\x1f", token: access.Token}
 	var config struct {
 		Defaults, Overrides map[string]string
 		Endpoints           []string
@@ -108,6 +109,22 @@ func OpenREST(ctx context.Context, access Access) (*REST, error) {
 		}
 	}
 	return c, nil
+}
+
+// redacted returns an address for a message. It hides a password.
+func redacted(address string) string {
+	if at, err := url.Parse(address); err == nil {
+		return at.Redacted()
+	}
+	return "the catalog"
+}
+
+// causeOf returns the cause of an error of net/http, without the address of the request.
+func causeOf(err error) error {
+	if refused, ok := errors.AsType[*url.Error](err); ok {
+		return refused.Err
+	}
+	return err
 }
 
 // Name implements Source and Target.
@@ -177,7 +194,7 @@ func (c *REST) ask(ctx context.Context, reads bool, send func() error) error {
 		return err
 	})
 	if unknown(err) {
-		return &DeniedError{c.access.URI, err.Error()}
+		return &DeniedError{c.shown, err.Error()}
 	}
 	return err
 }
@@ -200,7 +217,7 @@ func (c *REST) send(ctx context.Context, method, path string, query url.Values, 
 	}
 	request, err := http.NewRequestWithContext(ctx, method, address, content)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", c.access.URI, err)
+		return fmt.Errorf("ask %s: %w", c.shown, causeOf(err))
 	}
 	maps.Copy(request.Header, c.access.Header)
 	if body != nil {
@@ -216,10 +233,7 @@ func (c *REST) send(ctx context.Context, method, path string, query url.Values, 
 	}
 	response, err := c.access.HTTP.Do(request)
 	if err != nil {
-		if refused, ok := errors.AsType[*url.Error](err); ok {
-			err = refused.Err // without the query
-		}
-		return fmt.Errorf("ask %s: %w", c.access.URI, err)
+		return fmt.Errorf("ask %s: %w", c.shown, causeOf(err))
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= 300 {
@@ -229,7 +243,7 @@ func (c *REST) send(ctx context.Context, method, path string, query url.Values, 
 		return nil
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, answerMax)).Decode(answer); err != nil {
-		return fmt.Errorf("read the answer of %s: %w", c.access.URI, err)
+		return fmt.Errorf("read the answer of %s: %w", c.shown, err)
 	}
 	return nil
 }
@@ -237,7 +251,7 @@ func (c *REST) send(ctx context.Context, method, path string, query url.Values, 
 // refusal returns the error in a response.
 func (c *REST) refusal(response *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, client.RefusalBytesMax))
-	refused := client.New(c.access.URI, "").RefusalOf(response, text)
+	refused := client.New(c.shown, "").RefusalOf(response, text)
 	refused.Code = response.StatusCode
 	return refused
 }
@@ -263,7 +277,7 @@ func (c *REST) bearer(ctx context.Context) (string, error) {
 	at := cmp.Or(c.access.OAuthURI, c.access.URI+"/v1/oauth/tokens")
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at, strings.NewReader(form.Encode()))
 	if err != nil {
-		return "", fmt.Errorf("ask for a token: %w", err)
+		return "", fmt.Errorf("ask for a token: %w", causeOf(err))
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	response, err := c.access.HTTP.Do(request)
@@ -280,10 +294,10 @@ func (c *REST) bearer(ctx context.Context) (string, error) {
 	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable:
 		return "", c.refusal(response)
 	case code >= http.StatusInternalServerError: // not an answer about the object of the request
-		return "", fmt.Errorf("ask for a token: %s answered %s", at, response.Status)
+		return "", fmt.Errorf("ask for a token: %s answered %s", redacted(at), response.Status)
 	}
 	if response.StatusCode != http.StatusOK || err != nil || answer.Token == "" {
-		return "", &DeniedError{at, "it issued no token for the credential: " + response.Status}
+		return "", &DeniedError{redacted(at), "it issued no token for the credential: " + response.Status}
 	}
 	c.token, c.until = answer.Token, time.Time{}
 	if answer.Life > 0 {
@@ -448,7 +462,7 @@ func (c *REST) orDenied(ctx context.Context, err error) error {
 		return denied
 	}
 	if refused := aboutObject(listed); refused != nil && refused.Code == http.StatusForbidden {
-		return &DeniedError{c.access.URI, listed.Error()}
+		return &DeniedError{c.shown, listed.Error()}
 	}
 	return err
 }
