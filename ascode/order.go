@@ -32,6 +32,13 @@ func order(steps []Step, actual World, options Options) ([]Step, error) {
 	}
 	slices.SortStableFunc(s.left, compareSteps)
 	s.isKept = s.caller.administers(s.world)
+	most := s.world.clone()
+	for _, step := range s.left {
+		if step.Do == AddMembers {
+			most.Apply(step)
+		}
+	}
+	s.fits = !isTooLong(most.longestChain())
 	s.takeAll()
 	if s.isKept && len(s.left) > 0 {
 		s.isKept = false
@@ -114,6 +121,7 @@ type sequence struct {
 	world  World // the server and its roles, after the steps that were taken
 	caller Caller
 	isKept bool   // no step may take the caller's right
+	fits   bool   // no membership stands in the way of another one
 	left   []Step // in their order
 	taken  []Step
 }
@@ -137,7 +145,7 @@ func (s *sequence) takeAll() {
 // reports whether the step can be made.
 func (s *sequence) take(step Step) bool {
 	if step.Object.Kind <= RoleKind {
-		for step.Do == AddMembers {
+		for step.Do == AddMembers && !s.fits {
 			chain := s.after(step).longestChain()
 			if !isTooLong(chain) {
 				break
@@ -146,11 +154,10 @@ func (s *sequence) take(step Step) bool {
 				return false
 			}
 		}
-		after := s.after(step)
-		if s.isKept && !s.caller.administers(after) {
+		if s.isKept && step.MayLockOut() && !s.caller.administers(s.after(step)) {
 			return false
 		}
-		s.world = after
+		s.world.Apply(step)
 	}
 	s.taken = append(s.taken, step)
 	switch at := slices.IndexFunc(s.left, step.is); {
@@ -254,6 +261,12 @@ func faultOf(chain []string) string {
 
 // isRole reports whether a member or grantee is a role of the store.
 func isRole(name string) bool { return access.GranteeOf(name) == access.IsRole }
+
+// MayLockOut reports whether s takes grants on the server, members or roles. Other steps take no
+// right as an administrator.
+func (s Step) MayLockOut() bool {
+	return s.Do == RemoveGrants && s.Object.Kind == ServerKind || s.Do == RemoveMembers || s.Do == RemoveRole
+}
 
 // LocksOut reports whether step takes the caller's right as an administrator. w has the grants on
 // the server, and all roles.

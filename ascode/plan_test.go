@@ -379,6 +379,33 @@ func TestMembershipsThatChangePlaces(t *testing.T) {
 	}
 }
 
+// A plan of many roles takes time in proportion to them: with a copy of all roles for each step this
+// test takes minutes.
+func TestManyRoles(t *testing.T) {
+	t.Parallel()
+	const n = 10_000
+	c := Catalog{Roles: make(map[string]*Role)}
+	name := func(i int) string { return fmt.Sprintf("r%04d", i) }
+	for i := range n {
+		role := &Role{Members: []string{fmt.Sprintf("key:k%d", i)}}
+		if i >= 10 {
+			role.Members = append(role.Members, name(i/10))
+		}
+		c.Roles[name(i)] = role
+	}
+	actual := World{Object{}: {Fact{Grant, "key:me", "admin"}: ""}}
+	plan, err := Make(c, actual, Options{Caller: me})
+	if err != nil || len(plan.Steps) != n {
+		t.Fatalf("%d steps, %v", len(plan.Steps), err)
+	}
+	for _, step := range plan.Steps {
+		actual.Apply(step)
+	}
+	if again, err := Make(c, actual, Options{Caller: me}); err != nil || len(again.Steps) > 0 {
+		t.Errorf("the next plan has %d steps, %v", len(again.Steps), err)
+	}
+}
+
 // A credential that is limited to a role counts only while the caller has the role.
 func TestNoStepLocksOutALimitedCredential(t *testing.T) {
 	t.Parallel()

@@ -78,9 +78,7 @@ func (s *Server) make(ctx context.Context, c ascode.Catalog, step ascode.Step) e
 
 // keepCaller refuses a step that would now take the caller's right as an administrator.
 func (s *Server) keepCaller(ctx context.Context, step ascode.Step) error {
-	isRemoval := step.Do == ascode.RemoveGrants && step.Object.Kind == ascode.ServerKind ||
-		step.Do == ascode.RemoveMembers || step.Do == ascode.RemoveRole
-	if s.GivesUp || !isRemoval {
+	if s.GivesUp || !step.MayLockOut() {
 		return nil
 	}
 	r := &reader{Server: s, read: Reading{World: ascode.World{{}: {}}}}
