@@ -21,6 +21,7 @@ type changesPage struct {
 	filter url.Values // parameters of the page that filter events
 	events []client.Event
 	since  string // the events begin at this time; empty: the page has the last ones
+	isTail bool   // the events are the last ones that the API found
 	older  int    // how many later events are left out
 	// laterFrom is the position from which the next page goes on; empty for none. hasOlder means
 	// that there may be events before these.
@@ -68,8 +69,9 @@ func loadChanges(ctx context.Context, v *visit) (*page, error) {
 		return nil, err
 	}
 	model.events = feed.Events
-	if query.Has("tail") {
-		model.hasOlder = len(feed.Events) == model.older+changesShown
+	if model.isTail = query.Has("tail"); model.isTail {
+		// There can be more events than were asked for, because those of one change are never split.
+		model.hasOlder = len(feed.Events) >= model.older+changesShown
 		model.events = model.events[min(model.older, len(feed.Events)):]
 	} else if !feed.AtEnd {
 		model.laterFrom = feed.Next
@@ -169,7 +171,7 @@ func (m changesPage) pager() g.Node {
 	case m.hasOlder && m.older+2*changesShown <= changesTailMax:
 		links = append(links, link(at("older", strconv.Itoa(m.older+changesShown)), h.Rel("next"),
 			g.Text("Earlier changes")))
-	case m.hasOlder:
+	case m.isTail: // the API reads back for a short time
 		links = append(links, h.Span(h.Class("faint"), g.Text("For earlier changes type a time under Since.")))
 	}
 	return h.Div(h.Class("pager"), links)
@@ -178,8 +180,11 @@ func (m changesPage) pager() g.Node {
 // list returns the events.
 func (m changesPage) list() g.Node {
 	if len(m.events) == 0 {
-		return empty("No change that you may see matches. The server keeps changes for 7 days by default.",
-			command("moorage", "changes", "--follow"))
+		words := "No change that you may see matches. The server keeps changes for 7 days by default."
+		if m.isTail {
+			words = "None of the last changes is one that you may see and that matches."
+		}
+		return empty(words, command("moorage", "changes", "--follow"))
 	}
 	return eventGrid(m.now, m.events).node()
 }

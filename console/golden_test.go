@@ -416,13 +416,24 @@ func TestChangesPages(t *testing.T) {
 	for _, test := range []struct{ query, asks, has, lacks string }{
 		{"?older=100", "tail=200", "Later changes", "c150"}, {"?older=100", "tail=200", "c50", "For earlier"},
 		{"?older=900", "tail=1000", "Later changes", "rel=\"next\""}, {"?since=2h&caller=ann", "since=2h", "after=17", "Earlier"},
-		{"?since=2h&after=17", "after=17", "c150", "data-poll"},
+		{"?since=2h&after=17", "after=17", "c150", "data-poll"}, {"?older=0", "tail=100&within=50ms", "older=100", "For earlier"},
 	} {
 		body := send(server, "GET", Root+"/changes"+test.query, "").Body.String()
 		asked := api.asked[len(api.asked)-1].query
 		if !strings.Contains(body, test.has) || strings.Contains(body, test.lacks) || !strings.Contains(asked, test.asks) {
 			t.Errorf("%s asks %s:\n%s", test.query, asked, body)
 		}
+	}
+	// The API reads back for a short time, so there may be earlier events although it found few.
+	for _, found := range [][]client.Event{many[:3], nil} {
+		api.answers["/management/v1/changes"] = client.ChangesPage{Events: found, AtEnd: true}
+		body := send(server, "GET", Root+"/changes", "").Body.String()
+		if !strings.Contains(body, "For earlier changes type a time under Since.") || strings.Contains(body, `rel="next"`) || strings.Contains(body, "No change that") {
+			t.Errorf("%d events:\n%s", len(found), body)
+		}
+	}
+	if body := send(server, "GET", Root+"/changes?since=2h", "").Body.String(); !strings.Contains(body, "No change that you may see matches.") {
+		t.Errorf("none since a time:\n%s", body)
 	}
 }
 

@@ -110,7 +110,7 @@ func (m homePage) changes() g.Node {
 	case m.noEvents != "":
 		return h.P(h.Class("faint"), text(m.noEvents))
 	case len(m.events) == 0:
-		return empty("Nothing has changed since the log of changes begins.", command("moorage", "changes", "--follow"))
+		return empty("None of the last changes is one that you may see.", command("moorage", "changes", "--follow"))
 	}
 	return eventGrid(m.now, m.events).node()
 }
