@@ -131,9 +131,15 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s: %d, from %s", query, w.Code, notes[0].From)
 		}
 	}
+	notes = nil
+	if w := send(h, "GET", base+"/changes?tail=3&within=50ms", ""); w.Code != http.StatusOK || notes[0].Tail != 3 ||
+		notes[0].Within != 50*time.Millisecond {
+		t.Errorf("within: %d, asked for %+v", w.Code, notes)
+	}
 	for _, query := range []string{
-		"tail=0", "tail=1001", "limit=x", "wait=61s", "wait=-1s", "wait=x", "since=yesterday", "since=-2h", "tail=1&after=end",
-		"since=2h&after=first", "colour=red", "tail=1&tail=2",
+		"tail=0", "tail=1001", "limit=x", "wait=61s", "wait=-1s", "wait=x", "tail=1&within=0s", "tail=1&within=3s",
+		"tail=1&within=x", "since=yesterday", "since=-2h", "tail=1&after=end", "since=2h&after=first",
+		"colour=red", "tail=1&tail=2",
 	} {
 		wantFailure(t, send(h, "GET", base+"/changes?"+query, ""), 400, "BadRequestException")
 	}

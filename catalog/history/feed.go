@@ -405,7 +405,7 @@ func (r *reading) beginTail(ctx context.Context) error {
 func (r *reading) readTo(ctx context.Context, begin, until registry.Position, deadline time.Time) (
 	events []Event, isWhole bool, err error) {
 	r.at, r.until, r.atEnd = begin, until, false
-	for !r.atEnd {
+	for !r.atEnd && (until == 0 || r.at < until) {
 		if !r.config.Now().Before(deadline) {
 			return nil, false, nil
 		}

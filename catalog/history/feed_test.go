@@ -291,19 +291,20 @@ func TestKeptForWaits(t *testing.T) {
 }
 
 // TestTail: the last events are the newest, however many events the earlier changes have. If the
-// end of the changes is not reached in time, the answer is an error instead of older events.
+// end of the changes is not reached in time, the answer is an error instead of older events. If
+// earlier changes are not read in time, the answer has the events of the last ones.
 func TestTail(t *testing.T) {
 	t.Parallel()
 	const changes, items = 24, 600 // so the first step reads over 10,000 events
 	store := &counted{Store: memory.New(testkit.NewBits(1))}
 	f := catalogkit.New(t, func(c *catalog.Config) { c.Store = store })
-	for n := range changes {
-		change, err := f.Ledger.NewChange(f.Ctx, moorage.Anonymous(), "put-labels", moorage.Identifier{})
+	put := func(caller moorage.Caller, items int, uuid string) {
+		change, err := f.Ledger.NewChange(f.Ctx, caller, "put-labels", moorage.Identifier{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range items {
-			change.Items = append(change.Items, registry.Item{Kind: registry.ItemTable, UUID: fmt.Sprint(n)})
+			change.Items = append(change.Items, registry.Item{Kind: registry.ItemTable, UUID: uuid})
 		}
 		writes, err := ledger.Encode(ledger.Put(registry.HorizonKey(), registry.StateNone, registry.Horizon{}))
 		if err == nil {
@@ -312,6 +313,9 @@ func TestTail(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	for n := range changes {
+		put(moorage.Anonymous(), items, fmt.Sprint(n))
 	}
 	for tail, want := range map[int]int{1: 1, 10: 1, items: 1, items + 1: 2, history.EventsMax: 2} {
 		page, err := f.History().Read(f.Ctx, moorage.Anonymous(), history.Query{Tail: tail})
@@ -323,10 +327,22 @@ func TestTail(t *testing.T) {
 			t.Errorf("tail=%d: the events of the changes %s to %s", tail, first.UUID, last.UUID)
 		}
 	}
+	ann := moorage.Caller{Name: "corp:ann"}
+	put(ann, 1, "ann")
+	put(moorage.Anonymous(), 1, "last")
 	store.onRead = func() { f.Clock.Advance(20 * time.Millisecond) }
-	nothing := history.Query{Tail: 1, Within: 50 * time.Millisecond, Filter: history.Filter{Callers: []string{"nobody"}}}
-	if page, err := f.History().Read(f.Ctx, moorage.Anonymous(), nothing); err != nil || !page.AtEnd || len(page.Events) != 0 {
-		t.Errorf("without time to read far back: %d events, at the end: %t, %v", len(page.Events), page.AtEnd, err)
+	reads := func(within time.Duration) int64 {
+		t.Helper()
+		before := store.reads.Load()
+		page, err := f.History().Read(f.Ctx, moorage.Anonymous(),
+			history.Query{Tail: 2, Within: within, Filter: history.Filter{Callers: []string{ann.Name}}})
+		if err != nil || !page.AtEnd || len(page.Events) != 1 || page.Events[0].UUID != "ann" {
+			t.Errorf("within %s: %+v, at the end: %t, %v", within, page.Events, page.AtEnd, err)
+		}
+		return store.reads.Load() - before
+	}
+	if short, whole := reads(50*time.Millisecond), reads(0); short >= whole {
+		t.Errorf("%d reads in a short time, %d without a bound", short, whole)
 	}
 	store.onRead = func() { f.Clock.Advance(time.Second) }
 	if page, err := f.History().Read(f.Ctx, moorage.Anonymous(), history.Query{Tail: 10}); moorage.KindOf(err) !=
