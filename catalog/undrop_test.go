@@ -498,6 +498,9 @@ func TestListDropped(t *testing.T) {
 					if len(rows) > size {
 						t.Errorf("a page of %d has %d rows", size, len(rows))
 					}
+					if next != "" && !strings.HasPrefix(next, gate.SealedMark) { // the server would refuse it
+						t.Errorf("the position %q could be taken for a name", next)
+					}
 					for _, row := range rows {
 						why, _, _ := strings.Cut(row.Undrop, " at 20")
 						got = append(got, fmt.Sprintf("%s %s %s", row.Ident, row.Purge, why))
