@@ -26,7 +26,7 @@ type names struct {
 	principals map[string]Principal
 	keys       map[string]string // names of principals, by the ids of their API keys
 	roles      map[string]Role
-	parents    map[number][]number // the roles of which a grantee is a direct member, by its number
+	parents    map[number][]number // the roles that have a grantee as a direct member, by its number
 	// generations is Records.Generations. Numbers belong to identities, not to names.
 	generations map[string]uint64
 }

@@ -201,8 +201,8 @@ func (s *sequence) shorten(chain []string) bool {
 	return false
 }
 
-// longestChain returns the longest chain of roles in w, each of which is a member of the one
-// before. If roles contain themselves, it returns a chain that ends with its first role.
+// longestChain returns the longest chain of roles in w. Each is a member of the one before. If
+// roles contain themselves, it returns a chain that ends with its first role.
 func (w World) longestChain() (longest []string) {
 	members := make(map[string][]string)
 	for o, facts := range w {

@@ -379,8 +379,8 @@ func TestMembershipsThatChangePlaces(t *testing.T) {
 	}
 }
 
-// A plan of many roles takes time in proportion to them: with a copy of all roles for each step this
-// test takes minutes.
+// A plan of many roles takes time in proportion to them. With a copy of all roles for each step,
+// this test would take minutes.
 func TestManyRoles(t *testing.T) {
 	t.Parallel()
 	const n = 10_000

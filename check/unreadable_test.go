@@ -36,8 +36,8 @@ func openMemPebble(t testing.TB) registry.Store {
 }
 
 // manyRecords makes records of every kind in the warehouse of f: the tables t and ns.inner.deep,
-// the view v, and a dropped table that waits for its purge, a transaction that has just begun, and
-// the outcome of an idempotency key. It returns the transaction's key.
+// the view v, and a dropped table that waits for its purge. It also makes a transaction that has
+// just begun, and the outcome of an idempotency key. It returns the transaction's key.
 func (f *fixture) manyRecords() (transaction registry.Key) {
 	f.t.Helper()
 	f.makeNamespace(testWarehouse, "ns", "inner")

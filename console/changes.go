@@ -70,7 +70,7 @@ func loadChanges(ctx context.Context, v *visit) (*page, error) {
 	}
 	model.events = feed.Events
 	if model.isTail = query.Has("tail"); model.isTail {
-		// There can be more events than were asked for, because those of one change are never split.
+		// There can be more events than requested, since the events of one change are never split.
 		model.hasOlder = len(feed.Events) >= model.older+changesShown
 		model.events = model.events[min(model.older, len(feed.Events)):]
 	} else if !feed.AtEnd {

@@ -55,7 +55,8 @@ func (s *server) listChanges(w http.ResponseWriter, r *http.Request) error {
 
 // changesParameters are the parameters of listChanges.
 var changesParameters = []string{
-	"after", "tail", "within", "since", "limit", "wait", "warehouse", "namespace", "name", "kind", "operation", "caller",
+	"after", "tail", "within", "since", "limit", "wait",
+	"warehouse", "namespace", "name", "kind", "operation", "caller",
 }
 
 // changesQuery reads the parameters of a request.

@@ -89,8 +89,9 @@ func OpenREST(ctx context.Context, access Access) (*REST, error) {
 		settings = make(map[string]string)
 	}
 	maps.Copy(settings, config.Overrides)
-	// Clients put it into a path as it is, so some catalogs escape it: Nessie has main%7Clake. That of
-	// Unity Catalog has a slash, and that of S3 Tables an escaped one.
+	// Clients put the prefix into a path as it is, so some catalogs escape it: Nessie has
+	// main%7Clake. The prefix of Unity Catalog has a slash. The prefix of S3 Tables has an escaped
+	// slash.
 	for segment := range strings.SplitSeq(cmp.Or(access.Prefix, settings["prefix"]), "/") {
 		if plain, err := url.PathUnescape(segment); err == nil && access.Prefix == "" {
 			segment = plain

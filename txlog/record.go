@@ -35,7 +35,7 @@ type Transaction struct {
 	RequestID string    `json:"request-id,omitempty"`
 }
 
-// Like storage.Place, Place describes which locations can be reached, and how. It contains no
+// Place describes which locations can be reached, and how, as storage.Place does. It contains no
 // secrets.
 type Place struct {
 	Roots   []string          `json:"roots"`

@@ -101,10 +101,10 @@ func (c *counts) statsOf(ctx context.Context, name string, id registry.ID, maxAg
 		if counted := cmp.Or(c.running[id], c.last[id]); counted != nil {
 			return *counted, nil
 		}
-		return Stats{}, moorage.E("browse.of", name, moorage.KindUnavailable,
+		return Stats{}, moorage.E("browse.statsOf", name, moorage.KindUnavailable,
 			errors.New("another warehouse is being counted; ask again in a minute"))
 	case <-ctx.Done():
-		return Stats{}, moorage.E("browse.of", name, moorage.KindUnavailable, ctx.Err())
+		return Stats{}, moorage.E("browse.statsOf", name, moorage.KindUnavailable, ctx.Err())
 	}
 }
 

@@ -159,8 +159,8 @@ func BenchmarkServerFormer(b *testing.B) {
 }
 
 // compareWork lets two servers work in turns, and reports the medians of both and of their ratios.
-// subject is the server in question. reference is the server with which it is compared, and name the
-// name of the reference.
+// subject is the server in question. reference is the server with which it is compared, and name is
+// the name of the reference.
 func compareWork(b *testing.B, load workload, subject *worked, name string, reference *worked) {
 	b.Helper()
 	var rates, costs []float64

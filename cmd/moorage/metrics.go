@@ -106,7 +106,8 @@ func meterStore(store registry.Store, metrics prometheus.Registerer, tracer *tra
 	calls := callMetrics{histogram(metrics, "moorage_store_call_duration_seconds",
 		"Duration of calls to the store, by call and outcome.", "call", "outcome"), tracer}
 	return &meteredStore{
-		Store: store, calls: calls, get: calls.meter("get"), list: calls.meter("list"), listKeys: calls.meter("list-keys"),
+		Store: store, calls: calls,
+		get: calls.meter("get"), list: calls.meter("list"), listKeys: calls.meter("list-keys"),
 		apply: calls.meter("apply"), changes: calls.meter("changes"), time: calls.meter("time"),
 	}
 }

@@ -103,7 +103,7 @@ func (w *world) newNode(store registry.Store, files storage.Store) node {
 	return w.newNodeOver(store, func(storage.Place) (storage.Store, error) { return files, nil })
 }
 
-// newNodeOver is like newNode, but for several storages.
+// newNodeOver is like newNode, with several storages.
 func (w *world) newNodeOver(store registry.Store, open func(storage.Place) (storage.Store, error)) node {
 	w.t.Helper()
 	served, err := catalog.New(catalog.Config{

@@ -54,7 +54,7 @@ func apply(t testing.TB, document *metadata.Document, nowMS int64, updates ...st
 	return next
 }
 
-// world is a table with a history, part of which has expired.
+// world is a table with a history. A part of the history has expired.
 type world struct {
 	store          *memory.Store
 	history        *tablefiles.History

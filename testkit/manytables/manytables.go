@@ -137,7 +137,8 @@ func summary() *registry.Summary {
 // change returns a change of one object.
 func (f *filling) change(operation string, item registry.Item) *registry.Change {
 	return &registry.Change{
-		ID: f.draw(), Operation: operation, Ident: item.Ident, Principal: "key:etl", Time: f.now, Items: []registry.Item{item},
+		ID: f.draw(), Operation: operation, Ident: item.Ident, Principal: "key:etl", Time: f.now,
+		Items: []registry.Item{item},
 	}
 }
 

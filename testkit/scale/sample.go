@@ -22,7 +22,7 @@ func Sample(tb testing.TB) (drawn func() bool) {
 	return func() bool { return chance.IntN(sampled) == 0 }
 }
 
-// sampled is the number N of which Sample runs one in every N cases.
+// With the race detector, Sample runs one in every sampled cases.
 const sampled = 2 * Factor
 
 // Steps says which calls of an enumeration get a fault: the index of the first, and the distance to
