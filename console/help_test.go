@@ -4,9 +4,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,17 +24,19 @@ import (
 func TestEveryFindingHasAdvice(t *testing.T) {
 	t.Parallel()
 	var subjects []string
+	notices := map[string]bool{"auditNotice": false, "withClock": false, "addNotice": false, "addNotices": false} // found
 	for _, path := range append(sources(t, "../cmd/moorage"), "../management/doctor.go") {
 		for _, f := range functions(t, path) {
 			subjects = append(subjects, texts(f, "What")...)
-			if name := f.Name.Name; name == "auditNotice" || name == "withClock" || name == "with" {
+			if _, isNotice := notices[f.Name.Name]; isNotice {
+				notices[f.Name.Name] = true
 				subjects = append(subjects, mapKeys(f)...)
 			}
 		}
 	}
 	subjects = append(subjects, "orphans of table default.harbour.ships", "snapshots of a table that is gone")
-	if len(subjects) < 25 {
-		t.Fatalf("the code has only the findings %q", subjects)
+	if len(subjects) < 25 || slices.Contains(slices.Collect(maps.Values(notices)), false) {
+		t.Fatalf("the code has only the findings %q, and the functions %v", subjects, notices)
 	}
 	for _, what := range subjects {
 		checkAdvice(t, what, adviceOn(what))
@@ -62,6 +66,7 @@ func TestEveryFindingHasAdvice(t *testing.T) {
 		t.Errorf("the code has only %d aspects of health", aspects)
 	}
 
+	states := 0
 	calm := map[string]bool{"Running": true, "Disabled": true, "Not_Yet_Run": true, "Successful": true}
 	for _, f := range functions(t, "../management/status.go") {
 		if f.Name.Name != "stateOf" {
@@ -70,7 +75,7 @@ func TestEveryFindingHasAdvice(t *testing.T) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if returned, ok := n.(*ast.ReturnStmt); ok {
 				state := textOf(returned.Results[0])
-				if calm[state] {
+				if states++; calm[state] {
 					return true
 				}
 				checkAdvice(t, state, stateAdvice()[state])
@@ -81,6 +86,9 @@ func TestEveryFindingHasAdvice(t *testing.T) {
 			}
 			return true
 		})
+	}
+	if states < 8 {
+		t.Errorf("the code has only %d states of maintenance", states)
 	}
 }
 
