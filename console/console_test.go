@@ -345,7 +345,7 @@ func TestRestrictions(t *testing.T) {
 	})
 	page := send(server, http.MethodGet, to(placeGrants, ships, "caller", "key:etl").href(), "").Body.String()
 	for _, want := range []string{
-		"Protected by namespace", "moorage protect harbour. --off", "https://old.example/catalog", "moorage import cutover", "An earlier table of this name", "readers",
+		"Protected by namespace", "moorage protect harbour. --off", "https://old.example/catalog", "moorage import cutover KIND PLACE --source-frozen", "An earlier table of this name", "readers",
 		"It is disabled", "The key PCqY of key:etl", "loaders", "Managed: namespace",
 	} {
 		if !strings.Contains(page, want) {

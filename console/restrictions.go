@@ -72,8 +72,9 @@ func (r *restrictions) node(m grantsPage) g.Node {
 	}
 	if r.mirror != "" {
 		add("Mirror", g.Text("It follows "), name(r.mirror), g.Text(", so commits, renames and drops of it are "+
-			"refused. The end of the import makes it an ordinary one: "),
-			copied(command("moorage", "import", "cutover", "rest", "PLACE").text))
+			"refused. When nothing writes to that catalog any more, the end of the import makes it an ordinary one. "+
+			"Name the kind and the place of the import: "),
+			copied(command("moorage", "import", "cutover", "KIND", "PLACE", "--source-frozen").text))
 	}
 	for _, d := range r.dropped {
 		if d.State == client.StateEnded {
