@@ -373,8 +373,8 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	if d.tries.round = t.round; d.tries.first.IsZero() {
 		d.tries.first = r.config.Now()
 	}
+	ctx, span := r.config.Tracer.Work(ctx, "recovery.transaction")
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
-	attempt, span := r.config.Tracer.Work(attempt, "recovery.transaction")
 	span.On(moorage.Identifier{Warehouse: e.Warehouse})
 	cause := worker.Safely(attempt, func(ctx context.Context) error { return r.finishTransaction(ctx, e) })
 	span.End(cause)

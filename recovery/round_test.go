@@ -460,11 +460,24 @@ func TestRoundReadsAllPages(t *testing.T) {
 	wantStats(t, node, recovery.Stats{Attempts: n, Recovered: n})
 }
 
+// traceHandler passes on the id of the trace of each line of a log.
+type traceHandler struct {
+	slog.Handler
+	id *string
+}
+
+func (h traceHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h traceHandler) Handle(ctx context.Context, _ slog.Record) error {
+	*h.id = moorage.TraceID(ctx)
+	return nil
+}
+
 // Each attempt to end a transaction has a trace of its own, with the id that the log has.
 func TestTraceOfARecovery(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
-	r, id := newResolver(memory.New(rand.Reader)), ""
+	r, id, logged := newResolver(memory.New(rand.Reader)), "", ""
 	r.begin(t, time.Now().Add(-time.Hour))
 	node := r.node(func(c *recovery.Config) {
 		c.Tracer = trace.New(trace.Config{Processor: sdk.NewSimpleSpanProcessor(spans), Version: "1", Now: time.Now})
@@ -472,6 +485,7 @@ func TestTraceOfARecovery(t *testing.T) {
 			id = moorage.TraceID(ctx)
 			return r.deleteSurplus(ctx, e)
 		}
+		c.Logger = slog.New(traceHandler{slog.DiscardHandler, &logged})
 	})
 	if err := node.RunOnce(t.Context()); err != nil {
 		t.Fatal(err)
@@ -479,5 +493,8 @@ func TestTraceOfARecovery(t *testing.T) {
 	made := spans.GetSpans()
 	if len(made) != 1 || made[0].Name != "recovery.transaction" || made[0].SpanContext.TraceID().String() != id {
 		t.Errorf("the spans are %+v, and the trace is %q", made, id)
+	}
+	if logged != id {
+		t.Errorf("the log has the trace %q, and the attempt %q", logged, id)
 	}
 }

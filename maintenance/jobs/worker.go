@@ -133,9 +133,9 @@ func (s *stops) tryStep(ctx context.Context, job registry.Record, kind string, t
 	if !j.busy.enter(kind, table, pointer.Warehouse, j.now()) {
 		return nil
 	}
-	working, span := j.tracer.Work(ctx, "maintenance.", kind)
+	ctx, span := j.tracer.Work(ctx, "maintenance.", kind)
 	span.On(moorage.Identifier{Warehouse: pointer.Warehouse})
-	err = worker.Safely(working, func(ctx context.Context) error { return j.Step(ctx, job.Key) })
+	err = worker.Safely(ctx, func(ctx context.Context) error { return j.Step(ctx, job.Key) })
 	span.End(err)
 	j.busy.leave(kind, table, pointer.Warehouse, j.now(), errors.Is(err, ErrStalled))
 	if err != nil && ctx.Err() == nil {
