@@ -387,4 +387,10 @@ func TestAccessIfMatch(t *testing.T) {
 	if first.Code != 200 || again.Code != 422 {
 		t.Errorf("one key with two conditions: %d, %d", first.Code, again.Code)
 	}
+	const otherKey = "0196ab9c-0000-7000-8000-00000000aaaa"
+	first = send(h, "PUT", base+"/roles/r", `{}`, "If-Match", "*", "Idempotency-Key", otherKey)
+	again = send(h, "PUT", base+"/roles/r", `{}`, "If-None-Match", "*", "Idempotency-Key", otherKey)
+	if first.Code != 200 || again.Code != 422 {
+		t.Errorf("one key with two conditions of *: %d, %d", first.Code, again.Code)
+	}
 }

@@ -88,7 +88,8 @@ func (s *server) once(do func(r *http.Request, body []byte) (any, error),
 		if err != nil {
 			return err
 		}
-		if none := r.Header.Values("If-None-Match"); len(none) > 0 && !slices.Equal(none, []string{"*"}) {
+		none := r.Header.Values("If-None-Match")
+		if len(none) > 0 && !slices.Equal(none, []string{"*"}) {
 			return moorage.Errorf(moorage.KindBadRequest,
 				"If-None-Match can only be *, for an object that must not exist: send an ETag in If-Match")
 		}
@@ -96,8 +97,7 @@ func (s *server) once(do func(r *http.Request, body []byte) (any, error),
 		if err != nil {
 			return err
 		}
-		about := []string{web.EscapedPath(r.URL)}
-		about = append(append(about, r.Header.Values("If-Match")...), r.Header.Values("If-None-Match")...)
+		about := slices.Concat([]string{web.EscapedPath(r.URL)}, none, []string{""}, r.Header.Values("If-Match"))
 		asked := &made{request: sha256.Sum256(append([]byte(strings.Join(about, "\x00")+"\x00"), body...))}
 		load := func(ctx context.Context, _ string) (_ *made, err error) {
 			ctx, cancel := lasting(ctx)
