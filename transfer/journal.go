@@ -68,10 +68,11 @@ const lineStart = `{"step":`
 // errNoJournal protects other files that a caller names.
 var errNoJournal = errors.New("the file is no journal of a run: name another one")
 
-// OpenJournal opens the journal at path, or makes it. begin is the first line of the run. If the
-// last run in the file has not ended, the new one goes on with it, and both must be alike. Earlier
-// runs are removed, unless an object that left the source is only in the journal. A last line that
-// was written in part is removed, and a file that is no journal is refused.
+// OpenJournal opens the journal at path, or makes it. If the last run in the file has not ended, the
+// new one goes on with it, and both must be alike. Earlier runs are removed, unless an object that
+// left the source is only in the journal. Then the new run must be like the last one too: otherwise
+// it could take that object for one of another source. A last line that was written in part is
+// removed, and a file that is no journal is refused.
 func OpenJournal(path string, run Run) (*Journal, error) {
 	begin := run.begin()
 	if path == "" {
@@ -100,6 +101,7 @@ func (j *Journal) read(begin entry) error {
 		return errNoJournal
 	}
 	var last *entry
+	isOpen := false // the last run has not ended
 	for number, line := range bytes.Split(text[:max(whole-1, 0)], []byte("\n")) {
 		if len(line) == 0 {
 			continue
@@ -110,23 +112,23 @@ func (j *Journal) read(begin entry) error {
 		}
 		switch e.Step {
 		case stepBegin:
-			last = &e
+			last, isOpen = &e, true
 		case stepEnd:
-			last = nil
+			isOpen = false
 			for key, p := range j.past { // what was detached is only here
 				if !p.left() {
 					delete(j.past, key)
 				}
 			}
 		default:
-			if last == nil {
+			if !isOpen {
 				return errNoJournal
 			}
 			j.note(e)
 		}
 	}
-	if last == nil && len(j.past) == 0 { // runs that ended would only make the file grow
-		whole = 0
+	if !isOpen && len(j.past) == 0 { // runs that ended would only make the file grow
+		whole, last = 0, nil
 	}
 	if err := j.file.Truncate(int64(whole)); err != nil {
 		return err
@@ -141,6 +143,9 @@ func (j *Journal) read(begin entry) error {
 	is, _ := json.Marshal(begin)
 	if !bytes.Equal(was, is) {
 		return fmt.Errorf("it has an unfinished run with other words: %s; repeat that, or name another file", was)
+	}
+	if !isOpen {
+		return j.add(begin)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -291,6 +292,13 @@ func TestJournalStaysSmall(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	before, _ := os.ReadFile(journal)
+	if _, err := OpenJournal(journal, Run{Source: newFake("other"), Target: target}); err == nil || !strings.Contains(err.Error(), "other words") {
+		t.Errorf("a run from another source takes over what left the first one: %v", err)
+	}
+	if now, err := os.ReadFile(journal); err != nil || !bytes.Equal(now, before) {
+		t.Errorf("a run that was refused changed the journal: %s, %v", now, err)
 	}
 	for range 2 {
 		mustCarry(t, &Run{Source: source, Target: target}, journal)
