@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -320,4 +321,29 @@ func TestPasswordIsHidden(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCatalogHangs: a catalog that never answers ends the run, in the end.
+func TestCatalogHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		catalog := roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/config") {
+				return answerOf(200, "{}"), nil
+			}
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		c, err := OpenREST(t.Context(), Access{URI: "http://old", HTTP: &http.Client{Transport: catalog}, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		began := time.Now()
+		_, err = c.Load(ctx, Object{Namespace: []string{"a"}, Name: "t"})
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > time.Hour {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
 }

@@ -200,10 +200,15 @@ func (c *REST) ask(ctx context.Context, reads bool, send func() error) error {
 	return err
 }
 
-// answerMax bounds an answer.
-const answerMax = 512 << 20
+// Bounds of one request.
+const (
+	answerMax      = 512 << 20       // bytes of the answer
+	requestTimeout = 5 * time.Minute // until the whole answer is there
+)
 
 func (c *REST) send(ctx context.Context, method, path string, query url.Values, key string, body, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	var content io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
