@@ -87,12 +87,12 @@ rck: ## the Iceberg project's REST compatibility kit
 	interop/setup.sh rck
 	python3 interop/rck/run.py
 
-screens: build ## every page of the console in both themes at WIDTHS="360 1280 2560", with and without scripts, with axe-core; screenshots in .cache/screens
+screens: build ## every page of the console in both themes at WIDTHS="360 1280 2560", with and without scripts, with axe-core; screenshots in .cache/screens, three of them in docs/images
 screens: WIDTHS ?= 360 1280 2560
 screens:
 	scripts/packages.sh python node chromium
 	interop/setup.sh axe
-	python3 interop/console/walk.py --widths $(WIDTHS) --scripts on off
+	python3 interop/console/walk.py --widths $(WIDTHS) --scripts on off --images docs/images
 
 torture: ## kill -9 under load, of tables and views, amid transactions and appends, KILLS=1000 times each
 	go test -v -timeout 4h ./interop/torture/... -kills $(KILLS)

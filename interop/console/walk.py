@@ -2,6 +2,7 @@
 """Walks every page of the console of `moorage demo` with a headless Chromium, and takes screenshots.
 
     python3 interop/console/walk.py [--server bin/moorage] [--widths 1280] [--scripts on] [--screens .cache/screens]
+                                    [--images docs/images]
 
 Every page must open without an error in its console, without a report of the content security policy, without
 horizontal scrolling, and without a violation that axe-core finds (interop/setup.sh axe), in both themes, with scripts and
@@ -14,6 +15,7 @@ import base64
 import itertools
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -55,6 +57,8 @@ PAGES = {
     "api": "/api",
     "missing": f"/table?{OF}&table=nothing",
 }
+# The pages whose screenshots are in the README and the guide.
+IMAGES = ["table", "history", "maintenance"]
 
 
 def walk(browser, uri, args, axe, pages=PAGES):
@@ -136,6 +140,7 @@ def arguments(description):
     parser.add_argument("--widths", type=int, nargs="+", default=[1280])
     parser.add_argument("--scripts", choices=["on", "off"], nargs="+", default=["on"], help="walk with scripts, without, or both")
     parser.add_argument("--screens", type=pathlib.Path, default=ROOT / ".cache/screens")
+    parser.add_argument("--images", type=pathlib.Path, help="the folder for the images of the documents, which are 1280 px wide")
     parser.add_argument("--without-axe", action="store_true", help="do not look for violations with axe-core")
     args = parser.parse_args()
     args.screens.mkdir(parents=True, exist_ok=True)
@@ -153,6 +158,9 @@ def main():
             browser = Browser(args.chromium, folder + "/profile")
             faults = walk(browser, uri, args, axe)
             tasks(browser, uri)
+            if args.images:
+                for name in IMAGES:
+                    shutil.copyfile(args.screens / f"{name}-light-1280.png", args.images / f"console-{name}.png")
         finally:
             if browser:
                 browser.close()
