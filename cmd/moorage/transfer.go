@@ -291,7 +291,7 @@ type arrivalJSON struct {
 
 // printResult prints what did not arrive, and what differs. The answer is no if there is any.
 func (p *person) printResult(r arrival) error {
-	missing, differing := 0, 0
+	missing, unlike := 0, 0
 	counts := make(map[transfer.Status]int)
 	var rows []row
 	add := func(what, kind, name, why string, value any) {
@@ -308,12 +308,11 @@ func (p *person) printResult(r arrival) error {
 	}
 	for _, each := range r.verified {
 		if !each.IsAlike() {
-			differing++
+			unlike++
 			add("differs", each.Object.Kind(), each.Object.String(), differencesOf(each), each)
 		}
 	}
 	for _, each := range r.namespaces {
-		differing++
 		add("differs", "namespace", each.Member, each.Source+" at the source, "+each.Target+" here", each)
 	}
 	var err error
@@ -327,9 +326,9 @@ func (p *person) printResult(r arrival) error {
 		return err
 	}
 	if p.Output == cli.OutputTable || p.Output == cli.OutputWide {
-		p.done("%s; %d compared, %d alike.", countsOf(counts, len(r.plan)), len(r.verified), len(r.verified)-differing)
+		p.done("%s; %d compared, %d alike.", countsOf(counts, len(r.plan)), len(r.verified), len(r.verified)-unlike)
 	}
-	if missing+differing > 0 {
+	if differing := unlike + len(r.namespaces); missing+differing > 0 {
 		return cli.No("%d did not arrive, and %s differ", missing, moorage.Counted(differing, "object"))
 	}
 	return nil

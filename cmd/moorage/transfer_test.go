@@ -72,6 +72,13 @@ func TestTransferThere(t *testing.T) {
 	if refused := mirror.moved(t, 1, "set", "harbour.ships", "a=b"); !strings.Contains(refused.stderr, "403") || !strings.Contains(refused.stderr, "mirror of "+demo.uri) {
 		t.Errorf("a commit to a mirror: %s", refused.stderr)
 	}
+	mirror.moved(t, 0, "set", "harbour.", "note=here")
+	demo.moved(t, 0, "set", "harbour.", "note=there")
+	if r := mirror.moved(t, 3, "import", "rest", demo.uri); !strings.Contains(r.stdout+r.stderr, "5 compared, 5 alike") ||
+		!strings.Contains(r.stderr, "1 object differ") {
+		t.Errorf("with another property of the namespace it printed %s%s", r.stdout, r.stderr)
+	}
+	mirror.moved(t, 0, "set", "harbour.", "note=there")
 	demo.moved(t, 0, "set", "harbour.ships", "a=b")
 	if plan := mirror.moved(t, 3, "import", "rest", demo.uri, "--dry-run").stdout; !strings.Contains(plan, "1 moved, 4 same") {
 		t.Errorf("the plan is\n%s", plan)
