@@ -68,11 +68,11 @@ const lineStart = `{"step":`
 // errNoJournal protects other files that a caller names.
 var errNoJournal = errors.New("the file is no journal of a run: name another one")
 
-// OpenJournal opens the journal at path, or makes it. If the last run in the file has not ended, the
-// new one goes on with it, and both must be alike. Earlier runs are removed, unless an object that
-// left the source is only in the journal. Then the new run must be like the last one too: otherwise
-// it could take that object for one of another source. A last line that was written in part is
-// removed, and a file that is no journal is refused.
+// OpenJournal opens the journal at path, or creates it. If the last run in the file has not ended,
+// the new run continues it, and both must be alike. Earlier runs are removed, unless the journal
+// alone knows an object that has left the source. Then the new run must also be like the last one:
+// otherwise it could take that object for an object of another source. A last line that was written
+// in part is removed. A file that is not a journal is refused.
 func OpenJournal(path string, run Run) (*Journal, error) {
 	begin := run.begin()
 	if path == "" {
