@@ -64,7 +64,7 @@ readonly processes='^moorage/interop/(chaos|cluster|soak|torture)$'
 
 # Tests that enumerate what can fail, or measure memory. With the race detector the first draw a sample, and
 # most of the second are left out.
-readonly unraced='^Test(AccessMatrix|BadInput|Faults|FullDisk|HiddenNamesAreInNoAnswer|Lag|ManagementMatrix|OpensAgain|(Through)?Model)$|^Test(Hedge)?Crash|^TestRaces|Millions|AMillion|ListOfAFolderOfManyFiles|CostLittle'
+readonly unraced='^Test(AccessMatrix|BadInput|Faults|FullDisk|HiddenNamesAreInNoAnswer|Lag|ManagementMatrix|OpensAgain|(Through)?Model)$|^Test(Hedge)?Crash|^TestRaces|Millions|AMillion|ListOfAFolderOfManyFiles|CostLittle|ConsoleMany'
 
 # go_packages: all but those of processes, and but the rules, which are a step.
 go_packages() { go list ./... | grep -Ev "$processes|^moorage/internal/archtest$"; }

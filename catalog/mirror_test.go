@@ -267,22 +267,23 @@ func TestRegisterRequires(t *testing.T) {
 	f.WantClean()
 }
 
-// mirrorRaces are those about a mirror. Its source has a newer file, to which an import moves it.
+// mirrorRaces are the races about a mirror. An import moves it to the other file of its source: the
+// earlier one, because a register refuses an unnamed file that a server drew a moment ago.
 func mirrorRaces(t testing.TB) []race {
 	// Each race has files of its own.
-	about := func(name string, a, b func(now, newer *string) catalogkit.RaceClient, ends ...string) race {
-		now, newer := new(string), new(string)
+	about := func(name string, a, b func(now, other *string) catalogkit.RaceClient, ends ...string) race {
+		now, other := new(string), new(string)
 		return race{
-			name: name, a: a(now, newer), b: b(now, newer), ends: ends,
+			name: name, a: a(now, other), b: b(now, other), ends: ends,
 			leaves: true, // a mirror has the files of its source
 			prepare: func(f *catalogkit.Fixture) {
 				files := unregistered(f, "t")
-				*now, *newer = files[0], files[1]
+				*now, *other = files[1], files[0]
 				must(f.T, putMirrorOf(oldCatalog, "t", now)(f.Ctx, f.Instance))
 			},
 		}
 	}
-	moves := func(_, newer *string) catalogkit.RaceClient { return putMirrorOf(oldCatalog, "t", newer) }
+	moves := func(_, other *string) catalogkit.RaceClient { return putMirrorOf(oldCatalog, "t", other) }
 	cutOver := func(now, _ *string) catalogkit.RaceClient { return endMirror("t", now) }
 	anyFile := func(client catalogkit.RaceClient) func(_, _ *string) catalogkit.RaceClient {
 		return func(_, _ *string) catalogkit.RaceClient { return client }

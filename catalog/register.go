@@ -357,6 +357,12 @@ func (p *parts) readHolders(ctx context.Context, r *registration) error {
 	if err != nil || holderID.IsZero() {
 		return err
 	}
+	if r.occupant.Exists() && r.entry.Value.Pointer == holderID {
+		// What is checked in the occupant must be what the Apply requires of the holder. A second
+		// read could find a mirror that has ended since the first.
+		r.holder = r.occupant
+		return nil
+	}
 	records, err = p.ledger.Get(ctx, registry.PointerKey(holderID))
 	if err == nil {
 		r.holder = records[0]
