@@ -161,8 +161,8 @@ func (e *namesEdit) result() *names {
 	return &done
 }
 
-// closure returns, sorted, the numbers in start and those of all roles that contain them, directly
-// or through other roles. It skips zeros in start.
+// closure returns, sorted, the numbers in start, and the numbers of all roles that contain them,
+// directly or through other roles. It skips zeros in start.
 func (n *names) closure(start []number) (all []number) {
 	seen := make(map[number]bool, len(start))
 	for _, each := range start {

@@ -1,8 +1,8 @@
 package ascode
 
-// Catalog is what files describe. Its fields, and those of the other types in this file, define the
-// file format. The tag code holds the key, and the tag help holds the description that editors
-// show.
+// Catalog is what files describe. Its fields, and the fields of the other types in this file,
+// define the file format. The tag code holds the key, and the tag help holds the description that
+// editors show.
 type Catalog struct {
 	Server     *Server               `code:"server" help:"What holds for the whole server."`
 	Roles      map[string]*Role      `code:"roles" help:"The roles, by name."`

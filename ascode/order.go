@@ -15,9 +15,9 @@ import (
 var ErrLockout = errors.New("the plan would take your own right as an administrator of the server: " +
 	"grant admin on the server to you or one of your roles in the files, or add --give-up-admin")
 
-// order returns steps in an order in which a server takes each of them. No step takes the caller's
-// right as an administrator; with Options.GiveUp those that do, and those that wait for them, are
-// last.
+// order returns steps in an order in which a server takes each of them. No step takes away the
+// caller's right as an administrator. With Options.GiveUp, such steps are last, with the steps that
+// wait for them.
 //
 // Errors: ErrLockout, and a fault of roles that would contain each other.
 func order(steps []Step, actual World, options Options) ([]Step, error) {

@@ -133,8 +133,8 @@ func (s *steppedStore) resume(client string) {
 	delete(s.waiting, client)
 }
 
-// schedule chooses the client that makes the next call from those that are ready. If it returns "",
-// time passes instead.
+// schedule chooses, from the clients that are ready, the one that makes the next call. If it
+// returns "", time passes instead.
 type schedule func(ready []string) string
 
 // runSchedule runs clients, each in a goroutine. They make one call of the store at a time, in the

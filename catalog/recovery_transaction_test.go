@@ -112,7 +112,7 @@ func TestRecoverFencesTheCoordinator(t *testing.T) {
 }
 
 // An embedded store has only one process. Recovery aborts the transactions of earlier processes at
-// once, and leaves those of the present process alone.
+// once, and leaves the present process's transactions alone.
 func TestRecoverAtStart(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, func(c *catalog.Config) { c.AbortPending = true })

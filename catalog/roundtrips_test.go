@@ -130,8 +130,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestCreateReads counts the records that a create reads in addition to its conditions: those on
-// the path to its name, and those of its location.
+// TestCreateReads counts the records that a create reads in addition to its conditions: the records
+// on the path to its name, and the records about its location.
 func TestCreateReads(t *testing.T) {
 	t.Parallel()
 	var store *countingStore

@@ -415,8 +415,8 @@ func (p *parts) formerNamespace(ctx context.Context, d droppedPointer, warehouse
 	return ended, found, err
 }
 
-// above returns the containers of an object in n, the new namespace. existing lists those that
-// already exist.
+// above returns the containers of an object in n, the new namespace. existing lists the containers
+// that already exist.
 func (n newNamespace) above(existing []access.Object) []access.Object {
 	var made []access.Object
 	for _, id := range slices.Backward(n.ids) {

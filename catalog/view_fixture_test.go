@@ -94,7 +94,8 @@ func registerView(name moorage.Identifier, location *string) catalogkit.RaceClie
 	}
 }
 
-// viewRaces returns the races between changes of views, and between those of views and tables.
+// viewRaces returns the races between two changes of views, and between a change of a view and a
+// change of a table.
 func viewRaces(t testing.TB) []race {
 	one := func(f *catalogkit.Fixture) { f.MakeView("v") }
 	dropped := func(f *catalogkit.Fixture) string {

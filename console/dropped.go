@@ -19,7 +19,7 @@ import (
 type droppedPage struct {
 	now     time.Time
 	object  client.Object
-	isEnded bool // also those that cannot come back
+	isEnded bool // also objects that cannot come back
 	page    client.DroppedPage
 }
 

@@ -61,8 +61,8 @@ type schema struct {
 	// keyID and itemID are Iceberg's ids: key-id and value-id of a map, element-id of an array.
 	keyID, itemID int
 	nodes, depth  int // size and depth of the tree
-	// empty is set if values take no bytes, as those of a record without fields. A short file can
-	// have any number of such items.
+	// empty is set if values take no bytes, such as the values of a record without fields. A short
+	// file can have any number of such items.
 	empty bool
 }
 

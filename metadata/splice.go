@@ -129,7 +129,7 @@ type splicer struct {
 }
 
 // splice returns d with changes. arrays holds the element positions of d's arrays; splice updates
-// those of changed arrays. New members come last, in the order of changes.
+// the positions in changed arrays. New members come last, in the order of changes.
 func (d *body) splice(changes []memberEdit, arrays []list) (body, error) {
 	size := len(d.raw)
 	for i := range changes {

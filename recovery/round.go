@@ -220,8 +220,8 @@ func (r *Recovery) takeEnded() (ended []*turn) {
 	return ended
 }
 
-// awaitAll waits, for a limited time, until all turns have ended, except those that were given up.
-// The contexts of the turns have already ended.
+// awaitAll waits, for a limited time, until all turns have ended, except the abandoned ones. The
+// contexts of the turns have already ended.
 func (r *Recovery) awaitAll() {
 	timer := time.NewTimer(stopGrace)
 	defer timer.Stop()

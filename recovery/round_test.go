@@ -86,8 +86,8 @@ func TestRoundBesideOneThatHangs(t *testing.T) {
 }
 
 // A call into a storage that hangs does not end with its context. It does not delay other
-// warehouses' transactions, not even those that become due later. It is given up in the end, and
-// does not keep the recovery from stopping.
+// warehouses' transactions, not even transactions that become due later. It is given up in the end,
+// and does not keep the recovery from stopping.
 func TestRoundBesideOneThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

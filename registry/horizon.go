@@ -46,7 +46,7 @@ type Mark struct {
 var ErrForgotten = errors.New("registry: changes were deleted that were not read")
 
 // ReadHorizon returns the horizon of a store. It is zero if no change has been deleted. A reader of
-// all remaining changes begins there. The errors are those of Store.Get, and an error for an
+// all remaining changes begins there. It returns the errors of Store.Get, and an error for an
 // unreadable record.
 func ReadHorizon(ctx context.Context, store Store) (Horizon, error) {
 	records, err := store.Get(ctx, HorizonKey())
@@ -58,7 +58,7 @@ func ReadHorizon(ctx context.Context, store Store) (Horizon, error) {
 
 // Follow is Store.Changes for a reader that has read all changes up to after. It returns
 // ErrForgotten if the next changes may have been deleted. Then the reader must read the records
-// themselves, and may continue after the horizon. The other errors are those of Store.Changes and
+// themselves, and may continue after the horizon. The other errors come from Store.Changes and
 // ReadHorizon.
 func Follow(ctx context.Context, store Store, after Position, limit int) ([]PositionedChange, error) {
 	page, err := store.Changes(ctx, after, limit)

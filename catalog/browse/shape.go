@@ -85,7 +85,8 @@ type PartitionShape struct {
 // classBounds are the upper bounds of the size classes.
 var classBounds = [...]int64{1_000_000, 8_000_000, smallFileBytes, 128_000_000, 512_000_000, 0}
 
-// rowBounds are the upper bounds of the classes of ByRows, and fileBounds those of ByFiles.
+// rowBounds are the upper bounds of the classes of ByRows. fileBounds are the upper bounds of the
+// classes of ByFiles.
 var (
 	rowBounds  = [...]int64{1_000, 10_000, 100_000, 1_000_000, 10_000_000, 0}
 	fileBounds = [...]int64{2, 6, 21, 101, 501, 0}

@@ -207,8 +207,8 @@ func TestLocationsOfOneTable(t *testing.T) {
 	f.WantClean()
 }
 
-// Tables never lie within each other, even if roots do. The roots may be those of two warehouses,
-// or of the same server before and after a restart.
+// Tables never lie within each other, even if roots do. The roots may belong to two warehouses, or
+// to the same server before and after a restart.
 func TestLocationsNestInNoWarehouse(t *testing.T) {
 	t.Parallel()
 	inner := moorage.Identifier{Warehouse: "inner", Namespace: moorage.Namespace{"ns"}, Name: "t"}

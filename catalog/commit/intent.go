@@ -218,7 +218,7 @@ type Edit interface {
 	// Asks reports whether the edit has updates.
 	Asks() bool
 	// Actions returns the updates of the edit for its change record, in their order; see
-	// registry.Item.Actions. If Next chooses the updates, they are those of its last call.
+	// registry.Item.Actions. If Next chooses the updates, these are the updates of its last call.
 	Actions() []string
 	// Replays reports whether base already contains all updates.
 	Replays(base documents.Document) bool

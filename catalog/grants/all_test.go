@@ -12,8 +12,8 @@ import (
 	"moorage/testkit/catalogkit"
 )
 
-// An administrator, and no other caller, can list all grants and owners object by object, including
-// those of names without a record.
+// An administrator, and no other caller, can list all grants and owners object by object. The list
+// includes the grants to names without a record.
 func TestAllGrants(t *testing.T) {
 	catalogkit.EachPolicyStore(t, &stores, func(t *testing.T, store registry.Store, alone bool) {
 		s := catalogkit.NewSecured(t, store, alone)

@@ -78,8 +78,8 @@ func deltaOf(was, is *registry.Summary) *Delta {
 	}
 }
 
-// The operations of events. Apart from those with x-, the words are those of the event
-// notifications planned for the Iceberg REST specification.
+// The operations of events. The words without x- come from the event notifications planned for the
+// Iceberg REST specification.
 const (
 	OpCreateTable     = "create-table"
 	OpRegisterTable   = "register-table"

@@ -43,7 +43,7 @@ const (
 type consolePage struct {
 	name, path, text string
 	isLast           bool // the last page of the list that begins at path
-	needs            bool // more rights than those of a reader
+	needs            bool // more rights than a reader has
 }
 
 const nameOfNothing = "a name that is not there"

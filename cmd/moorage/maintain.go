@@ -224,8 +224,8 @@ func maintainResume(ctx context.Context, c cli.Config, env cli.Environment) erro
 	})
 }
 
-// writePauses prints which pauses remain for object. pauses are those that were in force before the
-// command resumed object.
+// writePauses prints which pauses remain for object. pauses are the pauses that were in force
+// before the command resumed object.
 func writePauses(out io.Writer, object client.Object, pauses []client.MaintenancePause) {
 	own := object.String()
 	others := slices.DeleteFunc(slices.Clone(pauses), func(pause client.MaintenancePause) bool {

@@ -53,7 +53,7 @@ var (
 // hasLoneSurrogate reports whether a string in text, which is JSON, contains half of a surrogate
 // pair.
 func hasLoneSurrogate(text []byte) bool {
-	escapes := bytes.ReplaceAll(text, []byte(`\\`), []byte(`\/`)) // no backslash but those that begin one
+	escapes := bytes.ReplaceAll(text, []byte(`\\`), []byte(`\/`)) // now each backslash begins an escape
 	return surrogate.Match(surrogatePair.ReplaceAll(escapes, nil))
 }
 

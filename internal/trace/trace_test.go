@@ -180,8 +180,8 @@ func TestHangingCollector(t *testing.T) {
 	}
 }
 
-// BenchmarkOff measures what the calls of one load of a hot table cost without a tracer: those of
-// its request and of its read of the store.
+// BenchmarkOff measures what the calls of one load of a hot table cost without a tracer: the span
+// of its request, and the span of its read of the store.
 func BenchmarkOff(b *testing.B) {
 	var off *trace.Tracer
 	ctx, header := b.Context(), http.Header{}

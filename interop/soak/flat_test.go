@@ -45,8 +45,8 @@ func allowance(series string) float64 {
 	return 60 // rows: a session, a lease, a blocked transaction, and ten seconds of the load
 }
 
-// judgeFlat returns the comparison of all series, and those that are not flat over a run of the
-// duration.
+// judgeFlat returns the comparison of all series, and the series that are not flat over a run of
+// the duration.
 func judgeFlat(samples []sample, duration time.Duration) (table, problems []string) {
 	third := duration / 3
 	return compare(samples, "second third", func(series string) float64 { return peak(samples, series, third, 2*third, flatWindow) },

@@ -102,7 +102,7 @@ func TestTrimFormer(t *testing.T) {
 	w.clock.Advance(formerKept)
 	all = append(all, w.versions(50)...)
 	w.wantFiles("before", all)
-	former := w.trim(100) // those that are not in the log of the last old version, the 201st
+	former := w.trim(100) // the files that are not in the log of the last old version, the 201st
 	w.wantFiles("the first time", all[100:])
 	w.trim(0)
 	w.clock.Advance(former.Next.Sub(w.clock.Now()) - time.Second)

@@ -236,7 +236,7 @@ func TestLeftoversOfTablesThatChange(t *testing.T) {
 	left := leftAt()
 	for name, tt := range map[string]struct {
 		do    func(w *world)
-		stays []string // in addition to those that always stay
+		stays []string // in addition to the files that always stay
 	}{
 		"created": {func(w *world) { w.create(identOf("ctas"), "file:///wh/ns/ctas") }, left[1:]},
 		"changed": {func(w *world) { w.update(ident(), stats(2, left[0])) }, left[:1]},

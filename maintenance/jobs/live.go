@@ -126,7 +126,7 @@ func manifestsOf(ctx context.Context, files opener, document *metadata.Document,
 }
 
 // readManifestsLeft is like readManifests, for a document that may belong to no catalog. It skips
-// missing lists, such as those of expired snapshots. No file is reached through a missing list.
+// missing lists, such as the lists of expired snapshots. No file is reached through a missing list.
 func readManifestsLeft(ctx context.Context, files opener, document *metadata.Document,
 	wanted func(metadata.Snapshot) bool) ([]manifests.Listed, error) {
 	return manifestsOf(ctx, files, document, wanted, unlessGone)

@@ -94,7 +94,7 @@ type Worker struct {
 // Stats counts the work of this process's Worker. Unfinished and Blocked come from its last search,
 // and later work updates them.
 type Stats struct {
-	Unfinished int // purges that must still be done, including those that wait for their time
+	Unfinished int // unfinished purges, including purges that wait for their time
 	Blocked    int // purges that were given up, or whose task cannot be read
 
 	// Waiting is the number of dropped tables whose purge waits for its time. WaitingBytes is the

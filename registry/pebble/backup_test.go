@@ -45,7 +45,7 @@ func readBackup(t *testing.T, files vfs.FS, dir string) *witness {
 	return w
 }
 
-// leftovers returns the names in data other than those of the store and of the wanted backups.
+// leftovers returns the names in data, without the names of the store and of the wanted backups.
 func leftovers(t *testing.T, files vfs.FS, wanted ...string) []string {
 	t.Helper()
 	names, err := files.List(path.Dir(testDir))

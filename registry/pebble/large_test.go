@@ -44,7 +44,7 @@ func loadedID(n, count int) registry.ID {
 	return id
 }
 
-// drawnID returns a random ID that differs from those of the loaded changes.
+// drawnID returns a random ID that differs from the IDs of the loaded changes.
 func drawnID(random *rand.Rand) registry.ID {
 	var id registry.ID
 	binary.BigEndian.PutUint64(id[:], random.Uint64())

@@ -128,7 +128,7 @@ func compareKeys(a, b registry.Key) int {
 }
 
 // sendSealed sends a batch. sends is the number of earlier sends of the batch. After a rollback, a
-// batch is not joined with other batches again. The errors are those of Store.Apply, errSendAgain
+// batch is not joined with other batches again. It returns the errors of Store.Apply, errSendAgain
 // and errUnnamed.
 func (s *Store) sendSealed(ctx context.Context, sealed registry.Batch, etags []registry.ETag, sends int) error {
 	m, ok := newMove(sealed, etags)

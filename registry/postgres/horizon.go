@@ -59,8 +59,8 @@ SELECT 'the replication slot ' || slot_name, slot_name || ' ' || xmin::text, 0::
   FROM pg_replication_slots WHERE xmin IS NOT NULL`
 
 // Oldest queries the server. If the server does not report how old a holder is, its age is the time
-// since Oldest first saw it. If the server does not have these lists, the result has no holder. The
-// errors are those of Store.Get.
+// since Oldest first saw it. If the server does not have these lists, the result has no holder. It
+// returns the errors of Store.Get.
 func (h *Horizon) Oldest(ctx context.Context) (oldest Holder, err error) {
 	type row struct {
 		what, key string

@@ -44,7 +44,7 @@ type joiner struct {
 	store *Store
 	most  int
 
-	mu       sync.Mutex // guards the fields below and those of each joining; no lock is taken under it
+	mu       sync.Mutex // guards the fields below and the fields of each joining; no lock is taken under it
 	underWay int
 	waiting  []*joining
 }

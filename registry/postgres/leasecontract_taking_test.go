@@ -36,7 +36,8 @@ func testMatrix(t *testing.T, s leaseStore) {
 	b.take(want{locks.W, "/w/x"}) // here, paths are only names; nodes handle ancestors
 }
 
-// A session may hold several leases on a path, in any modes, and loses only those that it releases.
+// A session may hold several leases on a path, in any modes, and loses only the leases that it
+// releases.
 func testOneSession(t *testing.T, s leaseStore) {
 	a, b := s.begin(t, "a"), s.begin(t, "b")
 	first := a.take(want{locks.W, "/w"})

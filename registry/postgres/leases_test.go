@@ -26,8 +26,8 @@ func newLeases(t testing.TB, options string) *Leases {
 	return openLeases(t, dsn+options)
 }
 
-// openLeases opens a store of leases that the test closes. Its calls wait for connections like
-// those of openStore.
+// openLeases opens a store of leases that the test closes. Its calls wait for connections like the
+// calls of a store from openStore.
 func openLeases(t testing.TB, dsn string) *Leases {
 	t.Helper()
 	leases, err := OpenLeases(t.Context(), dsn)

@@ -84,8 +84,8 @@ type pipelined struct {
 	undone func(*pgconn.PgError) error
 }
 
-// pipeline returns a function for write that sends p. Its errors are those of Store.Apply,
-// errSendAgain and those of p.undone.
+// pipeline returns a function for write that sends p. It returns the errors of Store.Apply and of
+// p.undone, and errSendAgain.
 func (s *Store) pipeline(ctx context.Context, p pipelined) func(context.Context, *pgxpool.Conn) error {
 	return func(detached context.Context, conn *pgxpool.Conn) error {
 		raw := conn.Conn().PgConn()
@@ -265,9 +265,9 @@ func (s *Store) cutEnded(sendings []*sending) {
 	}
 }
 
-// processes returns those of the server's processes in pids that work, or wait for a standby. An
-// idle process has already answered, or never got the statements. In either case, no further answer
-// will arrive.
+// processes returns the server's processes in pids that work, or wait for a standby. An idle
+// process has already answered, or never got the statements. In either case, no further answer will
+// arrive.
 func (s *Store) processes(pids []int32) (found map[process]bool, err error) {
 	err = s.readInTime(context.Background(), func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT a.pid, "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = "+

@@ -81,7 +81,7 @@ func (w *witness) answered(name string, err error) {
 	}
 }
 
-// read looks for the files called names, and remembers those that it finds.
+// read looks for the files called names, and remembers the files that it finds.
 func (w *witness) read(names ...string) {
 	if w.store == nil {
 		return

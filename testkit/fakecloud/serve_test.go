@@ -23,7 +23,7 @@ type told struct {
 	// without the gate.
 	URL    string `json:"url"`
 	Behind string `json:"behind"`
-	// Arguments and Environment are those that moorage needs to reach the storage as its owner.
+	// Arguments and Environment are what moorage needs to reach the storage as its owner.
 	Arguments   []string          `json:"arguments"`
 	Environment map[string]string `json:"environment"`
 }

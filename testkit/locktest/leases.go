@@ -201,7 +201,7 @@ func (m *MemoryLeases) Try(ctx context.Context, session string, ticket int64, le
 	return -1, true, nil
 }
 
-// wantLocked adds leases to the wants of a ticket, except those that the ticket already wants. mu
+// wantLocked adds leases to the wants of a ticket, except leases that the ticket already wants. mu
 // must be held.
 func (m *MemoryLeases) wantLocked(session string, ticket int64, leases []locks.Lease, age int64, now time.Time) {
 	m.tickets = max(m.tickets, age)
