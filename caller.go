@@ -24,7 +24,7 @@ type Caller struct {
 	// Only lists the roles to which the caller's credential is limited. It is nil if there is no
 	// such limit. An empty slice that is not nil leaves the caller no privileges.
 	Only []string
-	// Source says how the caller authenticated. It is empty for Anonymous and System.
+	// Source names how the caller authenticated. It is empty for Anonymous and System.
 	Source Source
 	// KeyID and KeyGeneration name the API key in the request, or the API key for which the
 	// request's token was issued. Each access decision checks that the key is still valid. KeyID is

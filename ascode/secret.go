@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// SecretRef says where the secret of a storage is.
+// SecretRef locates the secret of a storage.
 type SecretRef struct {
 	Kind string `code:"kind" help:"access-key, service-account, client-secret or account-key." needed:"yes"`
 	Env  string `code:"env" help:"Environment variable with the JSON of a --secret-file." needed:"yes"`

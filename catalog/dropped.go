@@ -204,7 +204,7 @@ func (p *parts) liveOf(ctx context.Context, by directory.Asker, name DroppedName
 }
 
 // endedError returns the error for a name whose objects cannot be restored. If the caller may know
-// about the last of these objects, the error says how it ended, and how its files can be
+// about the last of these objects, the error explains how it ended, and how its files can be
 // registered.
 func (p *parts) endedError(ctx context.Context, by directory.Asker, name DroppedName) error {
 	none := name.none()

@@ -61,7 +61,7 @@ type DroppedRow struct {
 	Purge            string // history.PurgeNone or another constant of its group
 	MetadataLocation string // empty for an object that has ended
 	Summary          *registry.Summary
-	// Undrop is UndropYes, or one sentence that says why the object cannot be restored.
+	// Undrop is UndropYes, or one sentence that explains why the object cannot be restored.
 	Undrop string
 	// Ended, How and EndedBy are as in registry.Dropped.
 	Ended        time.Time

@@ -76,7 +76,7 @@ func (r *fewRandom) Read(p []byte) (int, error) {
 	return r.inner.Read(p)
 }
 
-// A mutation that fails to draw one of its random IDs changes nothing, and its error says so.
+// A mutation that fails to draw one of its random IDs changes nothing, and its error reports that.
 func TestMutationsWithoutChance(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {

@@ -100,8 +100,8 @@ func (l Labels) Put(ctx context.Context, kind access.Kind, ident moorage.Identif
 	return version, moorage.Annotate("catalog.Put", ident.String(), err)
 }
 
-// checkLabels returns labels in the form stored in records, with their version. The error says why
-// they cannot be stored.
+// checkLabels returns labels in the form stored in records, with their version. The error explains
+// why they cannot be stored.
 func checkLabels(labels registry.Labels) (registry.Labels, registry.ID, error) {
 	labels.Fields = slices.DeleteFunc(slices.Clone(labels.Fields), func(field registry.FieldLabels) bool {
 		return len(field.Labels) == 0

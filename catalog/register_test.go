@@ -113,8 +113,8 @@ func TestRegisterRefusesSpecsThatDoNotJoin(t *testing.T) {
 	f.WantClean()
 }
 
-// If a file is damaged or in a place that is not allowed, the error names the file, and says how to
-// allow other places.
+// If a file is damaged or in a place that is not allowed, the error names the file, and explains
+// how to allow other places.
 func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t)
@@ -254,7 +254,7 @@ func TestRegisterFileOfTransaction(t *testing.T) {
 }
 
 // While a register reads its file, another request creates a table with the same name and location.
-// The error says that the table exists, and not that the location is taken.
+// The error states that the table exists, and not that the location is taken.
 func TestRegisterLosesToCreate(t *testing.T) {
 	t.Parallel()
 	var reading catalogkit.Hook

@@ -43,7 +43,7 @@ type Undropped struct {
 	UUID             string
 	MetadataLocation string
 	Summary          *registry.Summary
-	// Warnings says in sentences what was not restored. It is empty in the answer to a repeated
+	// Warnings lists in sentences what was not restored. It is empty in the answer to a repeated
 	// request.
 	Warnings []string
 }

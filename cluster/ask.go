@@ -18,7 +18,7 @@ const (
 	askedBytesMax = 4 << 20
 )
 
-// Asked is the answer of another node. Err says why there is no answer.
+// Asked is the answer of another node. Err explains why there is no answer.
 type Asked struct {
 	Node string // its peer address
 	Body []byte

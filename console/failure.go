@@ -65,7 +65,7 @@ var titles = map[int]string{
 	http.StatusServiceUnavailable:    "The server cannot do this now",
 }
 
-// page returns the page that says what happened and what to do.
+// page returns the page that explains what happened and what to do.
 func (p problem) page() *page {
 	crumbs := crumbsOf(p.object)
 	if len(p.dropped) > 0 {

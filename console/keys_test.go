@@ -68,7 +68,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	}
 }
 
-// TestKeyIsNotShownAgain sends the form of a key again, as a reload does. The page says that the
+// TestKeyIsNotShownAgain sends the form of a key again, as a reload does. The page states that the
 // secret was shown, the API is not asked, and a new form gets another secret. A form whose key
 // could not be made can be sent again.
 func TestKeyIsNotShownAgain(t *testing.T) {

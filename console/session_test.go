@@ -142,7 +142,7 @@ func TestLogin(t *testing.T) {
 }
 
 // TestLoginUnproven signs in with a token that the API did not check, because it refused the
-// request before. There is no session, and the page says what happened. If the API refuses the
+// request before. There is no session, and the page explains what happened. If the API refuses the
 // question itself, it has accepted the token.
 func TestLoginUnproven(t *testing.T) {
 	t.Parallel()

@@ -42,8 +42,8 @@ func (r *textRoom) show(s string) g.Node {
 	}
 }
 
-// change returns what a text changed in another one. It says so if the room is too small for the
-// comparison. It is nil if the texts are equal.
+// change returns what a text changed in another one. It notes this if the room is too small for
+// the comparison. It is nil if the texts are equal.
 func (r *textRoom) change(was, is string) g.Node {
 	if was == is {
 		return nil

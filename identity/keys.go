@@ -57,7 +57,7 @@ func (k APIKey) refusal(id string, hash [32]byte, now time.Time) error {
 	return refuse(reasonAPIKey)
 }
 
-// whyDead says why the key for which a token was issued is no longer valid.
+// whyDead explains why the key for which a token was issued is no longer valid.
 func (k APIKey) whyDead(found bool, generation uint64) string {
 	switch {
 	case !found:

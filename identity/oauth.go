@@ -35,7 +35,7 @@ const (
 	codeScope       = "invalid_scope"
 )
 
-// OAuthError says why the token endpoint refuses to issue a token.
+// OAuthError explains why the token endpoint refuses to issue a token.
 type OAuthError struct {
 	Status      int
 	Code        string // as in RFC 6749, 5.2

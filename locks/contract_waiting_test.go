@@ -15,7 +15,7 @@ func testEmptyRequest(t *testing.T, manager locks.Manager) {
 	hold.Release()
 }
 
-// wantConflict fails the test unless err says that the lock on path was unavailable.
+// wantConflict fails the test unless err states that the lock on path was unavailable.
 func wantConflict(t *testing.T, err error, path locks.Path) {
 	t.Helper()
 	conflict, ok := errors.AsType[*locks.ConflictError](err)

@@ -24,7 +24,7 @@ const (
 )
 
 // PeerAnswer is the answer of another node to a request that this node received. If there is no
-// answer, Err says why.
+// answer, Err explains why.
 type PeerAnswer struct {
 	Node string
 	Body []byte

@@ -103,7 +103,8 @@ func TestDroppedOperations(t *testing.T) {
 	}
 }
 
-// If a table does not exist because it was dropped, the answer says so, and how it can come back.
+// If a table does not exist because it was dropped, the answer reports that, and how it can come
+// back.
 func TestMissingTellsOfTheDrop(t *testing.T) {
 	t.Parallel()
 	const told, plain = "the words. It was dropped at 2026-11-27T03:12:09Z by corp:bob: moorage undrop w/sales.orders", `"the words"`

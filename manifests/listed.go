@@ -53,9 +53,9 @@ var listedSchema = sync.OnceValues(func() (*avro.Schema, error) {
 
 // EachListed yields the manifests in a manifest list, in order. It holds one block of the list at a
 // time. If it yields an error, it ends. The error comes from body, is ErrTooMuch for a list of more
-// than ListedMax manifests, or says that the list is damaged. A list that was truncated between two
-// blocks does not count as damaged. So the caller must compare the number of bytes read with the
-// length of the file.
+// than ListedMax manifests, or states that the list is damaged. A list that was truncated between
+// two blocks does not count as damaged. So the caller must compare the number of bytes read with
+// the length of the file.
 func EachListed(body io.Reader) iter.Seq2[Listed, error] {
 	return func(yield func(Listed, error) bool) {
 		reader, err := openStream(body, func(*ocf.Reader) (*avro.Schema, error) { return listedSchema() })

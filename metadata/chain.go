@@ -22,13 +22,13 @@ type Chain struct {
 	appended map[string]bool
 }
 
-// Joining says whether a request has joined a chain.
+// Joining reports whether a request has joined a chain.
 type Joining int
 
 // The results of Chain.Add.
 const (
 	Joined  Joining = iota // the changes are in the chain
-	Refused                // the changes fail on top of the previous requests; the error says why
+	Refused                // the changes fail on top of the previous requests; the error explains why
 	Apart                  // the changes need a separate version, after this version
 )
 

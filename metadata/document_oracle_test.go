@@ -361,7 +361,7 @@ var expectedResults = []struct {
 		func(map[string]any, map[string]any) bool { return true }},
 }
 
-// compareDocuments says where two documents differ in meaning, or returns "" if they do not. It
+// compareDocuments returns where two documents differ in meaning, or returns "" if they do not. It
 // also returns the name of the listed difference that explains that.
 func compareDocuments(t *testing.T, request string, oursRaw, theirsRaw []byte) (difference, name string) {
 	t.Helper()

@@ -49,7 +49,7 @@ type KeptSnapshot struct {
 	Why Why
 }
 
-// Why says why a snapshot stays.
+// Why explains why a snapshot stays.
 type Why string
 
 // The reasons, strongest first.

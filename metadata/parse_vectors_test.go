@@ -87,7 +87,8 @@ func TestParseInvalidVectors(t *testing.T) {
 	}
 }
 
-// If a client registers a view as a table, the error says so, and does not name a missing member.
+// If a client registers a view as a table, the error reports that, and does not name a missing
+// member.
 func TestParseRefusesAView(t *testing.T) {
 	t.Parallel()
 	_, err := metadata.Parse([]byte(viewDocument))

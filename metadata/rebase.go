@@ -91,8 +91,8 @@ func (s *snapshot) isPlainAppend() bool {
 // hasPlainList reports whether the snapshot has a manifest list that is not encrypted.
 func (s *snapshot) hasPlainList() bool { return s.manifestList != nil && !s.encrypted }
 
-// Misfit says why an append cannot be rebased on the head of its branch. Its text appears in logs
-// and metrics.
+// Misfit explains why an append cannot be rebased on the head of its branch. Its text appears in
+// logs and metrics.
 type Misfit string
 
 // The reasons. Fits means that the append can be rebased.

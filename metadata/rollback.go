@@ -20,7 +20,7 @@ type Rollback struct {
 	// long as nothing replaced by the updates has changed.
 	Requirements json.RawMessage `json:"requirements"`
 	Updates      json.RawMessage `json:"updates"` // "[]" if the table is already in that state
-	// Warnings says in sentences which parts of the earlier state are not restored.
+	// Warnings lists in sentences which parts of the earlier state are not restored.
 	Warnings []string `json:"warnings"`
 }
 
@@ -266,7 +266,7 @@ func (b *rollbackCommit) build() (r Rollback, err error) {
 	return r, moorage.E("metadata.build", "", moorage.KindInternal, err)
 }
 
-// differingParts says in which parts two versions differ.
+// differingParts returns the parts in which two versions differ.
 type differingParts struct{ schema, spec, order bool }
 
 func partsThatDiffer(a, b *Document) (differs differingParts, err error) {

@@ -142,7 +142,7 @@ func TestDialectsOfOtherWriters(t *testing.T) {
 	}
 }
 
-// If a view has reached a limit, the error says so.
+// If a view has reached a limit, the error reports that.
 func TestApplyViewAtLimits(t *testing.T) {
 	t.Parallel()
 	highest := fmt.Sprint(math.MaxInt32)

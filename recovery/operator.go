@@ -17,12 +17,13 @@ type Unfinished struct {
 	Blocker *Blocker // nil unless recovery gave up the transaction
 }
 
-// Blocker says why recovery gave up a transaction.
+// Blocker explains why recovery gave up a transaction.
 type Blocker struct {
 	Since     time.Time
 	Attempts  int
 	LastError string
-	// Unreadable says why the blocker's record cannot be read. In that case, only the id is known.
+	// Unreadable explains why the blocker's record cannot be read. In that case, only the id is
+	// known.
 	Unreadable error
 }
 

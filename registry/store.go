@@ -185,9 +185,9 @@ type Position uint64
 type PositionedChange struct {
 	Position Position
 	Change   Change
-	// Unreadable says why the change's record cannot be read: it is damaged, or of a later version.
-	// In that case only the ID of the change is known. The ID is zero if the record's key is not an
-	// ID. Unreadable is nil for a readable record.
+	// Unreadable explains why the change's record cannot be read: it is damaged, or of a later
+	// version. In that case only the ID of the change is known. The ID is zero if the record's key
+	// is not an ID. Unreadable is nil for a readable record.
 	Unreadable error
 }
 

@@ -94,7 +94,7 @@ func TestEveryRouteReachesTheGate(t *testing.T) {
 	}
 }
 
-// The table of verbs has each served operation, and says which operations accept a key.
+// The table of verbs has each served operation, and reports which operations accept a key.
 func TestVerbsOfOperations(t *testing.T) {
 	t.Parallel()
 	for _, op := range NewServer(TestConfig{Catalog: &fakeCatalog{}}).operations() {

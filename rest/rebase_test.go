@@ -8,7 +8,7 @@ import (
 	"moorage/catalog"
 )
 
-// A header of a commit or a transaction says what to do with an append that comes too late.
+// A header of a commit or a transaction explains what to do with an append that comes too late.
 func TestRebaseHeader(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples() {

@@ -86,7 +86,7 @@ type Entry struct {
 	Transaction
 	State registry.State
 	ETag  registry.ETag
-	// Unreadable says why the record cannot be read: it is damaged, or was written by a later
+	// Unreadable explains why the record cannot be read: it is damaged, or was written by a later
 	// version. In that case, only ID, State and ETag are known, and the methods of Log refuse to
 	// change the record. For a readable record, Unreadable is nil. A record whose key is not an id
 	// has the zero ID, and only All returns it. Such a transaction cannot have been begun.

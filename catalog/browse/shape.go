@@ -46,7 +46,7 @@ const (
 // Shape describes the distribution of the files in a table's current snapshot. It counts live files
 // only.
 type Shape struct {
-	// Stopped says why some manifests were not read. Then the numbers cover only the other
+	// Stopped explains why some manifests were not read. Then the numbers cover only the other
 	// manifests. Stopped is empty if all were read.
 	Stopped             string
 	Manifests           int64 // the number of manifests that were read

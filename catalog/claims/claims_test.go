@@ -89,8 +89,8 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 	}
 }
 
-// The refusal of a location says whether the conflicting location belongs to another table or view,
-// or to the same one. The table keeps its own locations.
+// The refusal of a location reports whether the conflicting location belongs to another table or
+// view, or to the same one. The table keeps its own locations.
 func TestMoveIsToldWhoseLocation(t *testing.T) {
 	t.Parallel()
 	const within, around, others = "Location is within file:///wh/", "Location contains another location of the same", "of another table or view: "

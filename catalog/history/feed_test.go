@@ -130,7 +130,7 @@ func TestKilledReader(t *testing.T) {
 }
 
 // TestBehindTheHorizon: a position is refused if it is before deleted changes, of another store, or
-// beyond the end. The error says where to continue.
+// beyond the end. The error reports where to continue.
 func TestBehindTheHorizon(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {

@@ -64,8 +64,8 @@ type Result struct {
 	Rows []json.RawMessage
 	// IsComplete is true if these are all rows of the table.
 	IsComplete bool
-	// Stopped says why there are fewer rows than requested. It is empty if the limit was reached,
-	// or if these are all rows.
+	// Stopped explains why there are fewer rows than requested. It is empty if the limit was
+	// reached, or if these are all rows.
 	Stopped string
 }
 

@@ -71,7 +71,7 @@ func TestEmptyTable(t *testing.T) {
 	l.wantRows("") // a snapshot without files
 }
 
-// At most FilesMax data files are read, and the answer says so.
+// At most FilesMax data files are read, and the answer reports that.
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	l := newLake(t, personFields)

@@ -72,7 +72,7 @@ type Delegated struct {
 	// Staged is the location of a table that is not stored yet. The client passes it to
 	// LoadCredentials and Sign, because no record contains it. It is empty if the table is stored.
 	Staged string
-	// Reason says why the client got no delegation although it requested one that the warehouse
+	// Reason explains why the client got no delegation although it requested one that the warehouse
 	// offers.
 	Reason string
 	// Through lists the views through which the caller reached the table. It is nil if there were

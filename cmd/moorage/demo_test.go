@@ -53,8 +53,8 @@ func startDemo(t *testing.T, args ...string) *served {
 
 var demoLine = regexp.MustCompile(`(?m)^Moorage demo at (http://\S+), data in `)
 
-// TestDemo checks that the sample tables exist when the demo says so. They must still exist at the
-// next start, with all changes in between. The output fits a terminal, and nothing is logged.
+// TestDemo checks that the sample tables exist when the demo reports them. They must still exist at
+// the next start, with all changes in between. The output fits a terminal, and nothing is logged.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "demo")

@@ -159,7 +159,7 @@ func TestDoctor(t *testing.T) {
 }
 
 // A word that is not an id is refused before a store is opened or a server is called. The message
-// says which words are valid.
+// reports which words are valid.
 func TestDoctorWithoutAnID(t *testing.T) {
 	t.Parallel()
 	const address = "http://127.0.0.1:1" // no server listens there

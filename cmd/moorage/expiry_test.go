@@ -68,8 +68,8 @@ func TestExpiries(t *testing.T) {
 }
 
 // TestKeysOfKeys checks that key list puts the keys that end first at the top, with a mark. When a
-// key is withdrawn, the output says how to withdraw the keys that were made with it. A withdrawn
-// key is refused at the next request, even on an open connection.
+// key is withdrawn, the output explains how to withdraw the keys that were made with it. A
+// withdrawn key is refused at the next request, even on an open connection.
 func TestKeysOfKeys(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -62,7 +62,7 @@ func TestFindingsOfNodes(t *testing.T) {
 	}
 }
 
-// If the caller's key ends soon, the finding says how to renew it.
+// If the caller's key ends soon, the finding explains how to renew it.
 func TestCallerFinding(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)

@@ -73,7 +73,7 @@ func TestLeaseRun(t *testing.T) {
 	}
 }
 
-// If the lease is lost, the program is ended, and the command says so.
+// If the lease is lost, the program is ended, and the command reports that.
 func TestLeaseRunLosesTheLease(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

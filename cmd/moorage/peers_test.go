@@ -148,7 +148,7 @@ func TestRoutingSavesRaces(t *testing.T) {
 	}
 }
 
-// A server whose certificate cannot be read does not start, and says which setting is wrong.
+// A server whose certificate cannot be read does not start, and reports which setting is wrong.
 func TestPeerFiles(t *testing.T) {
 	t.Parallel()
 	store, data := startPostgres(t).DSN(), t.TempDir()

@@ -81,8 +81,8 @@ func fileRows(shape client.Shape) (rows []row) {
 	return rows
 }
 
-// partitionsText returns a line with the number of partitions, which also says which partitions the
-// table shows.
+// partitionsText returns a line with the number of partitions, which also reports which partitions
+// the table shows.
 func partitionsText(shape client.Shape) string {
 	text := moorage.Counted(shape.Partitions, "partition")
 	if len(shape.Worst) < shape.Partitions {

@@ -23,7 +23,7 @@ import (
 	"moorage/registry/pebble"
 )
 
-// If there is no store, the message says where the command looked for it, and how to create one.
+// If there is no store, the message reports where the command looked for it, and how to create one.
 func TestNoStore(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -363,8 +363,8 @@ func byOf(d client.Dropped) string {
 	return " by " + term.Clean(d.By)
 }
 
-// droppedLine returns a line about a drop that has just happened. It says until when the object can
-// come back.
+// droppedLine returns a line about a drop that has just happened. It reports until when the object
+// can come back.
 func (p *person) droppedLine(ctx context.Context, of object) string {
 	line := fmt.Sprintf("Dropped %s %s", of.kind, of)
 	if of.kind == kindNamespace {

@@ -34,7 +34,7 @@ const (
 	Changed Style = "35" // magenta
 )
 
-// When says when colours are used.
+// When selects when colours are used.
 type When string
 
 // The values of --color.

@@ -148,7 +148,7 @@ func Start(ctx context.Context, name ...string) (context.Context, *Span) {
 
 // Call adds the span of a call to a store or a storage, below the span of ctx. The call has just
 // ended, and took the time in took. outcome is its result, in the words of the metrics.
-// Calls beyond callsMax have no spans, and the span of ctx says so.
+// Calls beyond callsMax have no spans, and the span of ctx reports that.
 func (t *Tracer) Call(ctx context.Context, name, outcome string, took time.Duration) {
 	if t == nil || !isTraced(ctx) {
 		return

@@ -171,7 +171,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// awaitReady waits until every server says that it is ready.
+// awaitReady waits until every server reports that it is ready.
 func (c *cluster) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

@@ -157,8 +157,8 @@ func (l *check) decide(ctx context.Context) error {
 	return l.expire(ctx, document, required)
 }
 
-// snapshotAhead says why no snapshot of the table may expire now. It returns "" if snapshots may
-// expire. A snapshot's time comes from its writer's clock. If that time is ahead of the store's
+// snapshotAhead explains why no snapshot of the table may expire now. It returns "" if snapshots
+// may expire. A snapshot's time comes from its writer's clock. If that time is ahead of the store's
 // clock, one of the two clocks is wrong, and it is not known which snapshots are old.
 func (l *check) snapshotAhead(document *metadata.Document) string {
 	limit := l.now.Add(policy.AheadMax).UnixMilli()

@@ -76,7 +76,7 @@ type PlannerConfig struct {
 	Policies *policy.Policies
 	// Began is called after a job has begun. By default it does nothing.
 	Began func()
-	// Doubt says why the store's clock cannot be trusted. It returns "" if the clock can be
+	// Doubt explains why the store's clock cannot be trusted. It returns "" if the clock can be
 	// trusted. While the clock is in doubt, no job begins. By default the clock is trusted.
 	Doubt func(ctx context.Context) (string, error)
 	// Patience is the planner's limit for an answer from a storage. Default jobs.AnswerMax.

@@ -21,9 +21,10 @@ const previewPointers = 5000
 // Preview describes what a policy would do to a table now.
 type Preview struct {
 	Table moorage.Identifier
-	// Nothing says why nothing would happen to the table. It is empty if something might happen.
+	// Nothing explains why nothing would happen to the table. It is empty if something might
+	// happen.
 	Nothing string
-	// Failed says why the result is unknown. It is empty if the result is known.
+	// Failed explains why the result is unknown. It is empty if the result is known.
 	Failed string
 	Run    jobs.DryRun // for the kinds snapshots and orphans
 	// Due is true if compaction would be due now. In that case, Files is the number of data files,

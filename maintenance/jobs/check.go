@@ -52,7 +52,7 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 	return found, nil
 }
 
-// frozen says why no file of a mirror may be deleted: the mirrored catalog may still need every
+// frozen explains why no file of a mirror may be deleted: the mirrored catalog may still need every
 // file. It returns "" if the table is not a mirror.
 func frozen(table registry.Pointer) string {
 	if table.Frozen == "" {

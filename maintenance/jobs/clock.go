@@ -90,7 +90,7 @@ func NewClock(config ClockConfig) *Clock {
 	return &Clock{config: config, ledger: config.Ledger, agreed: -1}
 }
 
-// Doubt says why the clock cannot be trusted now. It returns "" if the clock can be trusted.
+// Doubt explains why the clock cannot be trusted now. It returns "" if the clock can be trusted.
 func (c *Clock) Doubt(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

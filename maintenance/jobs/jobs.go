@@ -61,7 +61,7 @@ type Config struct {
 	ledger.Deps
 	// Tables must act as the caller system:expire.
 	Tables Tables
-	// Doubt says why the store's clock cannot be trusted. It returns "" if the clock can be
+	// Doubt explains why the store's clock cannot be trusted. It returns "" if the clock can be
 	// trusted. While the clock is in doubt, nothing is deleted. By default the clock is trusted.
 	Doubt func(ctx context.Context) (string, error)
 	// Budget bounds the load of jobs on storages. By default there is no bound.
@@ -152,13 +152,13 @@ const (
 // changed. Nothing was changed.
 var ErrBusy = errors.New("jobs: there is such a job, or a rule has changed")
 
-// HeldError says why no file of a table may be deleted.
+// HeldError explains why no file of a table may be deleted.
 type HeldError struct{ Why string }
 
 // Error returns the text of the error.
 func (e *HeldError) Error() string { return "nothing is deleted: " + e.Why }
 
-// held says why no file of a table may be deleted. It returns "" if files may be deleted.
+// held explains why no file of a table may be deleted. It returns "" if files may be deleted.
 func held(document *metadata.Document) (why string) {
 	if !document.Collects() {
 		return metadata.PropCollects + " is not true"

@@ -146,7 +146,8 @@ func (l *leftoverLook) mayBeLeft(file storage.Listed) bool {
 	return why == ""
 }
 
-// staysFor says why an unclaimed file is not reported. It returns "" if nothing speaks against it.
+// staysFor explains why an unclaimed file is not reported. It returns "" if nothing speaks against
+// it.
 func (l *leftoverLook) staysFor(file storage.Listed) string {
 	place, err := storage.ParseFile(file.Location)
 	switch {

@@ -61,8 +61,8 @@ func ownerOf(ctx context.Context, store storage.Store, warehouse string, id regi
 	return cmp.Or(other, "without a name"), nil
 }
 
-// foreign says why this store may not remove orphans in a warehouse. It returns "" if it may. It
-// creates no owner file.
+// foreign explains why this store may not remove orphans in a warehouse. It returns "" if it may.
+// It creates no owner file.
 func foreign(ctx context.Context, j *Jobs, warehouse string) (why string, err error) {
 	location, store, err := j.tables.WarehouseLocation(ctx, warehouse)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 type Plan struct {
 	Table  moorage.Identifier
 	Expiry metadata.Expiry
-	// Held says why Expire is not allowed to run. It is empty if Expire may run.
+	// Held explains why Expire is not allowed to run. It is empty if Expire may run.
 	Held string
 }
 

@@ -208,7 +208,7 @@ func isLasting(err error) bool {
 	return ok || errors.Is(err, errDeaths)
 }
 
-// BlockedError says why a job needs an operator.
+// BlockedError explains why a job needs an operator.
 type BlockedError struct{ Why string }
 
 // Error returns the text of the error.

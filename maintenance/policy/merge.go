@@ -22,8 +22,8 @@ type Job struct {
 	Unsafe bool
 }
 
-// Source says where a value comes from: a level, and the name of a scope, property or ref at that
-// level.
+// Source is where a value comes from: a level, and the name of a scope, property or ref at
+// that level.
 type Source struct {
 	Level Level
 	Name  string // the name of the scope, property or ref
@@ -61,7 +61,7 @@ type Rule struct {
 	Since time.Time
 	// Unsafe is true if one of the policies allows settings below their Floor.
 	Unsafe bool
-	// Held says why no job may run although the rule is enabled. It is empty if jobs may run.
+	// Held explains why no job may run although the rule is enabled. It is empty if jobs may run.
 	Held   string
 	Values map[string]Value // only the settings that have a value
 }
@@ -127,7 +127,7 @@ func effective(t Type, chain []Policy, properties map[string]string) Rule {
 	return rule
 }
 
-// forbidden says why a table forbids jobs of a type. It returns "" if the table allows them.
+// forbidden explains why a table forbids jobs of a type. It returns "" if the table allows them.
 func forbidden(t Type, properties map[string]string) string {
 	collects, said := properties[propertyCollects]
 	switch {

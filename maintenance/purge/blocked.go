@@ -16,9 +16,9 @@ type Blocked struct {
 	Since     time.Time          // when the table was dropped
 	Attempts  int
 	LastError string
-	// Unreadable says why the record of the task cannot be read. In that case only ID is known, and
-	// workers ignore the task. An unreadable task counts as a purge unless its ID is the id of a
-	// transaction.
+	// Unreadable explains why the record of the task cannot be read. In that case only ID is known,
+	// and workers ignore the task. An unreadable task counts as a purge unless its ID is the id of
+	// a transaction.
 	Unreadable error
 }
 

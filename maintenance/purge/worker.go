@@ -59,7 +59,7 @@ type Tables interface {
 type Config struct {
 	ledger.Deps
 	Tables Tables
-	// Doubt says why the store's clock cannot be trusted. It returns "" if the clock can be
+	// Doubt explains why the store's clock cannot be trusted. It returns "" if the clock can be
 	// trusted. While the clock is in doubt, nothing is purged. By default the clock is trusted.
 	Doubt func(ctx context.Context) (string, error)
 	// Interval is the mean pause between two searches for tasks. Default 1 minute.

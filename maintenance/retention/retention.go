@@ -61,7 +61,7 @@ type Config struct {
 	// count. It must not be less than KeyLife, and is at least keptMin. Default 7 days, or KeyLife
 	// if that is longer.
 	ChangeRetention time.Duration
-	// Doubt says why the store's clock cannot be trusted. It returns "" if the clock can be
+	// Doubt explains why the store's clock cannot be trusted. It returns "" if the clock can be
 	// trusted. While the clock is in doubt, nothing is removed because of its age. By default the
 	// clock is trusted.
 	Doubt func(ctx context.Context) (string, error)

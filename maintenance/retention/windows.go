@@ -18,8 +18,8 @@ const operationEndWindow = "end-undrop-window"
 // that long.
 const walkEvery = 24 * time.Hour
 
-// endOfWindow says how a pointer gives up its locations at the end of its window. The files of its
-// table stay.
+// endOfWindow describes how a pointer gives up its locations at the end of its window. The files of
+// its table stay.
 var endOfWindow = claims.Ending{How: registry.EndedWindow, Lasting: true}
 
 // windows ends pointers that were dropped longer ago than the undrop window and do not wait for a

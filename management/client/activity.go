@@ -7,7 +7,7 @@ type NodeAsked struct {
 	Name string `json:"name"`
 	// Since is the time from which the node remembers, which is its start.
 	Since time.Time `json:"since,omitzero"`
-	// Failed says why the node did not answer. It is empty if the node answered.
+	// Failed explains why the node did not answer. It is empty if the node answered.
 	Failed string `json:"failed,omitempty"`
 }
 

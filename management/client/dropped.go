@@ -33,7 +33,7 @@ type Dropped struct {
 
 	MetadataLocation string         `json:"metadata-location,omitempty"`
 	Summary          *ObjectSummary `json:"summary,omitempty"`
-	// Undrop is UndropYes, or one sentence that says why the object cannot come back.
+	// Undrop is UndropYes, or one sentence that explains why the object cannot come back.
 	Undrop string `json:"undrop"`
 	// Ended is the time at which the object ended for good, and EndedBy is the caller that ended
 	// it.
@@ -52,7 +52,7 @@ type DroppedPage struct {
 	NextPage
 }
 
-// UndropRequest names a dropped table or view, and says how to bring it back.
+// UndropRequest names a dropped table or view, and specifies how to bring it back.
 type UndropRequest struct {
 	ID        string   `json:"id,omitempty"` // empty: by its last name
 	Warehouse string   `json:"warehouse,omitempty"`
@@ -75,6 +75,6 @@ type Undropped struct {
 	UUID             string         `json:"uuid"`
 	MetadataLocation string         `json:"metadata-location"`
 	Summary          *ObjectSummary `json:"summary,omitempty"`
-	// Warnings says what was not restored, in one sentence for each item.
+	// Warnings lists what was not restored, in one sentence for each item.
 	Warnings []string `json:"warnings"`
 }

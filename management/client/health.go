@@ -22,8 +22,8 @@ type HealthFinding struct {
 
 // Shape describes the sizes and partitions of the live files of the current snapshot.
 type Shape struct {
-	// Stopped says why not all manifests were read. The numbers then cover only the manifests that
-	// were read. It is empty if all were read.
+	// Stopped explains why not all manifests were read. The numbers then cover only the manifests
+	// that were read. It is empty if all were read.
 	Stopped    string      `json:"stopped,omitempty"`
 	Manifests  int64       `json:"manifests"` // that were read
 	Files      int64       `json:"files"`     // data files

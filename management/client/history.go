@@ -29,7 +29,7 @@ type HistoryObject struct {
 	Dropped *HistoryDrop `json:"dropped,omitempty"`
 }
 
-// HistoryDrop says how an object was dropped, or how it ended for good.
+// HistoryDrop describes how an object was dropped, or how it ended for good.
 type HistoryDrop struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by,omitempty"`

@@ -193,7 +193,7 @@ type MaintenancePlan struct {
 	// Snapshots has all snapshots of the table. Refs has the refs that the job would remove.
 	Snapshots []MaintenancePlanSnapshot `json:"snapshots"`
 	Refs      []string                  `json:"refs"`
-	// Reach says how the job finds its files: "full", or "" if there are no files to find.
+	// Reach names how the job finds its files: "full", or "" if there are no files to find.
 	// Manifests and ReadBytes count the manifests and bytes that the job reads for this.
 	Reach     string            `json:"reach,omitempty"`
 	Manifests int64             `json:"manifests"`

@@ -23,7 +23,7 @@ type MirrorEnd struct {
 	MetadataLocation string `json:"metadata-location"`
 }
 
-// Mirror says whether a table or view is a mirror.
+// Mirror reports whether a table or view is a mirror.
 type Mirror struct {
 	Source string `json:"source,omitempty"` // the catalog that it follows; empty if it is no mirror
 }

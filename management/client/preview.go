@@ -3,8 +3,8 @@ package client
 // MaintenancePreview describes the effects that a policy would have on a table now.
 type MaintenancePreview struct {
 	Object Object `json:"object"`
-	// Nothing says why nothing would happen. Failed says why the effects are unknown, or why the
-	// job would stop.
+	// Nothing explains why nothing would happen. Failed explains why the effects are unknown, or
+	// why the job would stop.
 	Nothing string `json:"nothing,omitempty"`
 	Failed  string `json:"failed,omitempty"`
 	// Snapshots and Refs are the numbers of snapshots and refs that would expire.

@@ -12,7 +12,7 @@ type Rows struct {
 	Rows []json.RawMessage `json:"rows"`
 	// Complete is true if these are all rows of the table.
 	Complete bool `json:"complete"`
-	// If Rows has fewer rows than requested although the table has more, Stopped says why.
+	// If Rows has fewer rows than requested although the table has more, Stopped explains why.
 	// Otherwise it is empty.
 	Stopped string `json:"stopped,omitempty"`
 }

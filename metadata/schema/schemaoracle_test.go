@@ -18,7 +18,7 @@ import (
 // differences are listed here. A difference that is not listed fails the test, and so does an entry
 // that never occurs.
 
-// verdicts says which of the two packages accept a schema.
+// verdicts returns which of the two packages accept a schema.
 type verdicts struct{ ours, theirs bool }
 
 // schemaFaults returns changes that make a valid schema of format version 3 invalid or odd, with

@@ -138,8 +138,8 @@ func (s *Google) encrypt(ctx context.Context, plain, bound []byte) (answer encry
 	return answer, err
 }
 
-// open decrypts a value that was sealed for owner. The answer has the plain value, and says whether
-// it was sealed with the key's primary version.
+// open decrypts a value that was sealed for owner. The answer has the plain value, and reports
+// whether it was sealed with the key's primary version.
 func (s *Google) open(sealed []byte, owner secrets.Owner) (answer decrypted, err error) {
 	bound, err := owner.Bound()
 	if err != nil {

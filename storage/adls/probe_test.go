@@ -33,7 +33,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestWrongKey: the error says what to do, and does not contain any part of the key.
+// TestWrongKey: the error explains what to do, and does not contain any part of the key.
 func TestWrongKey(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartAzure(t)

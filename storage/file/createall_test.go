@@ -52,7 +52,7 @@ func TestCreateAllTakesStepsTogether(t *testing.T) {
 
 // TestCreateAllEndsWithItsContext ends the context before each call in turn. After that, no file is
 // written or synced except the current one, and no file gets its name. Each file exists if and only
-// if its result says so.
+// if its result reports that.
 func TestCreateAllEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const many = batchMax + 2
@@ -96,7 +96,7 @@ func TestCreateAllEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// If a file occurs twice in a request and cannot be made, neither result says that it exists.
+// If a file occurs twice in a request and cannot be made, neither result states that it exists.
 func TestCreateAllTwinsFail(t *testing.T) {
 	t.Parallel()
 	w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}

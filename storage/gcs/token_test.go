@@ -94,7 +94,7 @@ func TestTokenServiceFails(t *testing.T) {
 	}
 }
 
-// TestNoCredentials: without credentials, the error says where they were looked for.
+// TestNoCredentials: without credentials, the error reports where they were looked for.
 func TestNoCredentials(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none.json"))
 	with := options("http://127.0.0.1:1")

@@ -147,7 +147,8 @@ func (d *double) refuseByHabit(r *http.Request, body []byte) (code string, statu
 	return "", 0
 }
 
-// verify says why the signature of a request is refused. It returns "" if the signature is correct.
+// verify explains why the signature of a request is refused. It returns "" if the signature is
+// correct.
 func (d *double) verify(r *http.Request, body []byte) string {
 	ignored := d.overlooks
 	if d.only != nil && !d.only(r) {

@@ -6,9 +6,9 @@ import (
 	"moorage"
 )
 
-// state is the model's state of a group. It says whether the namespace is gone. It has the version
-// of each name, and how many answers have contained that version so far. It also counts, for each
-// effect, the calls that may still happen (see judge).
+// state is the model's state of a group. It reports whether the namespace is gone. It has the
+// version of each name, and how many answers have contained that version so far. It also counts,
+// for each effect, the calls that may still happen (see judge).
 type state struct {
 	gone  bool
 	names [Names]Version

@@ -25,8 +25,8 @@ func Sample(tb testing.TB) (drawn func() bool) {
 // With the race detector, Sample runs one in every sampled cases.
 const sampled = 2 * Factor
 
-// Steps says which calls of an enumeration get a fault: the index of the first, and the distance to
-// the next. Without the race detector, these are 0 and 1. With it, the first call is drawn at
+// Steps returns which calls of an enumeration get a fault: the index of the first, and the distance
+// to the next. Without the race detector, these are 0 and 1. With it, the first call is drawn at
 // random, and the distance is Factor. See Sample for the seed.
 func Steps(tb testing.TB) (first, stride int) {
 	tb.Helper()

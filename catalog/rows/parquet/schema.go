@@ -65,7 +65,7 @@ const (
 	Nanos
 )
 
-// Repetition says how often a node may occur in its parent.
+// Repetition is how often a node may occur in its parent.
 type Repetition uint8
 
 // The repetitions, with the numbers of the format.
