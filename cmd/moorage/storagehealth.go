@@ -215,7 +215,7 @@ func (h *storageHealth) Collect(to chan<- prometheus.Metric) {
 	failing.Collect(to)
 	free := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "moorage_disk_free_bytes",
-		Help: "Free space on the disk of a local folder: the folder of --data, and the folders of at most 30 warehouses.",
+		Help: "Free space on the disks of --data, and of the local folders of at most 30 warehouses.",
 	}, []string{"folder"})
 	for folder, bytes := range h.freeOf() {
 		free.WithLabelValues(folder).Set(float64(bytes))
