@@ -166,6 +166,9 @@ func (s *server) listLeases(w http.ResponseWriter, r *http.Request) error {
 		if err := filter.Table.UnmarshalText([]byte(id)); err != nil {
 			return moorage.Errorf(moorage.KindBadRequest, "Invalid table-id: %w", err)
 		}
+		if filter.Table.IsZero() { // a filter without a table lists all leases
+			return moorage.Errorf(moorage.KindBadRequest, "Invalid table-id: no table has the id %s", id)
+		}
 	}
 	find := func(ctx context.Context, page moorage.Page) ([]client.Lease, string, error) {
 		held, next, err := s.config.Leases.List(ctx, filter, page.After, page.Limit)

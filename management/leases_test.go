@@ -135,6 +135,7 @@ func TestLeasesRefuse(t *testing.T) {
 		{"POST", "", strings.Replace(askedLease, `["a"]`, `[]`, 1), 400},
 		{"PUT", "", `{}`, 400}, {"PUT", "", `{"leases":["41"]}`, 400}, {"PUT", "", `{"leases":[41]}`, 400},
 		{"DELETE", "", ``, 400}, {"DELETE", "/41", ``, 400}, {"GET", "?table-id=41", ``, 400},
+		{"GET", "?table-id=" + registry.ID{}.String(), ``, 400},
 	} {
 		if w := send(h, tt.method, leasePath+tt.path, tt.body); w.Code != tt.status {
 			t.Errorf("%s %s %s: %d %s, want %d", tt.method, tt.path, tt.body, w.Code, w.Body, tt.status)
