@@ -21,6 +21,7 @@ NEEDS_A_CLOUD = {("moorage/storage/adls", "TestRealAccount")}
 SLOWEST_MAX = 20
 OUTPUT_LINES_MAX = 200
 SAID_LINES_MAX = 40
+RACE_LINES_MAX = 50
 SAID_CHARACTERS_MAX = 300
 
 
@@ -34,6 +35,8 @@ class Judge:
         self._output = defaultdict(list)  # (package, test or None) -> lines, until it ends
         self._seconds = []  # (seconds, package, test or empty), of tests that belong to no other
         self._said = []  # by tests that failed, without the logs of servers between
+        self._race = 0  # lines of a data race that are still to be kept
+        self._raced = set()  # packages with a data race
 
     def read(self, line: str) -> None:
         try:
@@ -46,6 +49,7 @@ class Judge:
             print(event["Output"], end="", flush=True)
         elif action == "output":
             self._output[package, test].append(event["Output"])
+            self._keep_race(package, event["Output"])
         elif action in ("pass", "fail", "skip"):
             if "/" not in (test or ""):
                 self._seconds.append((event.get("Elapsed", 0), package, test or ""))
@@ -84,6 +88,15 @@ class Judge:
     def _note(self, package: str, test: str, lines: list[str]) -> None:
         said = [line.rstrip()[:SAID_CHARACTERS_MAX] for line in lines if re.match(r"\s+\w+_test\.go:\d+: ", line)]
         self._said += [f"{package} {test}:", *said[-SAID_LINES_MAX:]]
+
+    def _keep_race(self, package: str, line: str) -> None:
+        """Keeps the first report of a data race in a package: it fails the tests that run at the time, without a word."""
+        if line.startswith("WARNING: DATA RACE") and package not in self._raced:
+            self._raced.add(package)
+            self._race = RACE_LINES_MAX
+        if self._race > 0:
+            self._race -= 1
+            self._said.append(f"{package}: {line.rstrip()}")
 
     def repeat(self) -> None:
         """Prints at the end, where it is seen, what the tests said that failed."""
