@@ -17,6 +17,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/grants"
 	"moorage/internal/web"
+	"moorage/maintenance/policy"
 	"moorage/management/client"
 )
 
@@ -362,6 +363,8 @@ func TestAccessIfMatch(t *testing.T) {
 		t.Errorf("the ETags are %s, %s and %s", role, grants, other)
 	}
 	const owner = `{"object":{"warehouse":"w"},"owner":"corp:ann"}`
+	const policies, enabled = "/maintenance/policies/", `{"status":"enabled"}`
+	rule := tag(policies + string(policy.SnapshotManagement) + "?object=server")
 	for _, tt := range []struct {
 		name, target, body, header, value string
 		code                              int
@@ -376,9 +379,28 @@ func TestAccessIfMatch(t *testing.T) {
 		{"no such role", "/roles/r", `{}`, "If-None-Match", role, 400},
 		{"the present owner", "/owner", owner, "If-Match", grants, 200},
 		{"another owner", "/owner", owner, "If-Match", role, 412},
+		{"the present policy", policies + string(policy.SnapshotManagement) + "?object=server", enabled, "If-Match", rule, 200},
+		{"another policy", policies + string(policy.SnapshotManagement) + "?object=server", enabled, "If-Match", `"0"`, 412},
+		{"a new policy, and there is one", policies + string(policy.SnapshotManagement) + "?object=server", enabled, "If-None-Match", "*", 412},
+		{"a new policy", policies + string(policy.Compaction) + "?object=server", enabled, "If-None-Match", "*", 200},
+		{"a policy, and there is none", policies + string(policy.Compaction) + "?object=server", enabled, "If-Match", rule, 412},
 		{"a managed one", "/managed", `{"object":{"warehouse":"w"},"managed":true}`, "If-Match", grants, 400},
 	} {
 		if got := send(h, "PUT", base+tt.target, tt.body, tt.header, tt.value); got.Code != tt.code {
+			t.Errorf("%s: %d %s, want %d", tt.name, got.Code, got.Body, tt.code)
+		}
+	}
+	lake := tag("/warehouses/lake")
+	for _, tt := range []struct {
+		name, method, target, value string
+		code                        int
+	}{
+		{"the present policy", "DELETE", policies + string(policy.SnapshotManagement) + "?object=server", rule, 200},
+		{"another policy", "DELETE", policies + string(policy.SnapshotManagement) + "?object=server", role, 412},
+		{"the present warehouse", "PATCH", "/warehouses/lake", lake, 200},
+		{"another warehouse", "PATCH", "/warehouses/lake", rule, 412},
+	} {
+		if got := send(h, tt.method, base+tt.target, `{"delegation":[]}`, "If-Match", tt.value); got.Code != tt.code {
 			t.Errorf("%s: %d %s, want %d", tt.name, got.Code, got.Body, tt.code)
 		}
 	}

@@ -41,8 +41,10 @@ type Steering interface {
 
 // Policies has the methods of *policy.Policies.
 type Policies interface {
-	Put(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked policy.Asked) error
-	Delete(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, t policy.Type) error
+	Put(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked policy.Asked,
+		match policy.Match) error
+	Delete(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, t policy.Type,
+		match policy.Match) error
 	Of(ctx context.Context, scope catalog.Scope) (map[policy.Type]policy.Said, error)
 	List(ctx context.Context, page moorage.Page) ([]policy.ScopeSaid, string, error)
 	NoDeletions(ident moorage.Identifier) catalog.Requires
@@ -66,8 +68,9 @@ func (s *server) maintenanceOperations() []operation {
 	return []operation{
 		{"listMaintenancePolicies", get, "/maintenance/policies", s.listMaintenancePolicies},
 		{"loadMaintenancePolicy", get, "/maintenance/policies/{type}", s.loadMaintenancePolicy},
-		{"putMaintenancePolicy", put, "/maintenance/policies/{type}", s.change(s.putMaintenancePolicy)},
-		{"deleteMaintenancePolicy", remove, "/maintenance/policies/{type}", s.change(s.deleteMaintenancePolicy)},
+		{"putMaintenancePolicy", put, "/maintenance/policies/{type}", s.changeIfMatch(s.putMaintenancePolicy)},
+		{"deleteMaintenancePolicy", remove, "/maintenance/policies/{type}",
+			s.changeIfMatch(s.deleteMaintenancePolicy)},
 		{"previewMaintenancePolicy", post, "/maintenance/policies/{type}/preview", s.previewMaintenancePolicy},
 		{"loadMaintenance", get, "/maintenance/status", s.loadMaintenance},
 		{"listMaintenanceJobs", get, "/maintenance/jobs", s.listMaintenanceJobs},
@@ -158,7 +161,9 @@ func (s *server) loadMaintenancePolicy(w http.ResponseWriter, r *http.Request) e
 	if !ok {
 		return moorage.Errorf(moorage.KindNotFound, "The %s has no policy of its own for %s", objectCalled(ident), t)
 	}
-	return s.AnswerJSON(w, r, policyOf(t, found))
+	answer := policyOf(t, found)
+	w.Header()["ETag"] = []string{tagOfValue(answer)}
+	return s.AnswerJSON(w, r, answer)
 }
 
 func (s *server) listMaintenancePolicies(w http.ResponseWriter, r *http.Request) error {
@@ -184,7 +189,17 @@ func (s *server) putMaintenancePolicy(r *http.Request, body []byte) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	return sent, s.config.Policies.Put(r.Context(), s.scopes(r), ident, asked)
+	return sent, s.config.Policies.Put(r.Context(), s.scopes(r), ident, asked, matchPolicy(r, t))
+}
+
+// matchPolicy returns what r requires of the present policy for t.
+func matchPolicy(r *http.Request, t policy.Type) policy.Match {
+	return func(present *policy.Said) bool {
+		if present == nil {
+			return matches(r, "", false)
+		}
+		return matches(r, tagOfValue(policyOf(t, *present)), true)
+	}
 }
 
 // policyOfBody parses a policy for a type of job. It returns the policy in the form of the request,
@@ -217,7 +232,7 @@ func (s *server) deleteMaintenancePolicy(r *http.Request, _ []byte) (any, error)
 		return nil, err
 	}
 	return client.MaintenanceChange{Object: objectCalled(ident)},
-		s.config.Policies.Delete(r.Context(), s.scopes(r), ident, t)
+		s.config.Policies.Delete(r.Context(), s.scopes(r), ident, t, matchPolicy(r, t))
 }
 
 // previewSizes are the page sizes of a preview. They are small, because for each table the server

@@ -31,20 +31,34 @@ func (f fakeCare) Change(context.Context, gate.Verb, moorage.Identifier,
 	return f.call("Change")
 }
 
-func (f fakeCare) Put(_ context.Context, _ policy.Scopes, ident moorage.Identifier, asked policy.Asked) error {
+func (f fakeCare) Put(_ context.Context, _ policy.Scopes, ident moorage.Identifier, asked policy.Asked, match policy.Match) error {
+	if !acceptsSaid(asked.Type, match) {
+		return moorage.Errorf(moorage.KindPreconditionFailed, "it has changed")
+	}
 	f.asked(string(asked.Type), string(asked.Status), ident.String())
 	return f.call("Put")
 }
 
 func (f fakeCare) asked(texts ...string) { _ = f.call(strings.Join(texts, " ")) }
 
-func (f fakeCare) Delete(context.Context, policy.Scopes, moorage.Identifier, policy.Type) error {
+func (f fakeCare) Delete(_ context.Context, _ policy.Scopes, _ moorage.Identifier, t policy.Type, match policy.Match) error {
+	if !acceptsSaid(t, match) {
+		return moorage.Errorf(moorage.KindPreconditionFailed, "it has changed")
+	}
 	return f.call("Delete")
 }
 
 var said = map[policy.Type]policy.Said{policy.SnapshotManagement: {
 	Job: policy.Job{Status: policy.Enabled, Settings: policy.Settings{policy.MaxSnapshotAgeHours: "7", policy.Files: "keep"}}, By: "ann",
 }}
+
+// acceptsSaid reports whether match accepts the policy in said, or that there is none.
+func acceptsSaid(t policy.Type, match policy.Match) bool {
+	if present, ok := said[t]; ok {
+		return match(&present)
+	}
+	return match(nil)
+}
 
 func (f fakeCare) Of(context.Context, catalog.Scope) (map[policy.Type]policy.Said, error) {
 	return said, f.call("Of")

@@ -56,6 +56,13 @@ func warehouseOf(w warehouses.Details) client.Warehouse {
 	return found
 }
 
+// tagOfSettings returns the ETag of the settings of a warehouse. What waits to be purged is no part
+// of it.
+func tagOfSettings(w warehouses.Details) string {
+	w.Waiting = warehouses.WaitingPurges{}
+	return tagOfValue(warehouseOf(w))
+}
+
 func orEmpty(values map[string]string) map[string]string {
 	if values == nil {
 		return map[string]string{}
@@ -81,7 +88,7 @@ func (s *server) warehouseOperations() []operation {
 		{"listWarehouses", get, "/warehouses", s.listWarehouses},
 		{"createWarehouse", post, "/warehouses", s.change(s.createWarehouse)},
 		{"loadWarehouse", get, "/warehouses/{name}", s.loadWarehouse},
-		{"changeWarehouse", patch, "/warehouses/{name}", s.change(s.changeWarehouse)},
+		{"changeWarehouse", patch, "/warehouses/{name}", s.changeIfMatch(s.changeWarehouse)},
 		{"dropWarehouse", remove, "/warehouses/{name}", s.change(s.dropWarehouse)},
 		{"validateWarehouse", post, "/warehouses/{name}/validate", s.change(s.validateWarehouse)},
 		{"listTombstones", get, "/warehouses/{name}/tombstones", s.listTombstones},
@@ -108,6 +115,7 @@ func (s *server) loadWarehouse(w http.ResponseWriter, r *http.Request) error {
 	}
 	shown := warehouseOf(found)
 	shown.Health = s.config.Health(name, found.Location)
+	w.Header()["ETag"] = []string{tagOfSettings(found)}
 	return s.AnswerJSON(w, r, shown)
 }
 
@@ -200,6 +208,9 @@ func (s *server) changeWarehouse(r *http.Request, body []byte) (any, error) {
 	}
 	if f.Failure != nil {
 		return nil, f.Failure
+	}
+	if r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != "" {
+		change.Match = func(present warehouses.Details) bool { return matches(r, tagOfSettings(present), true) }
 	}
 	changed, err := s.warehouses(r).Change(r.Context(), name, change)
 	return warehouseOf(changed), err

@@ -46,9 +46,15 @@ func (f fakeWarehouses) Create(_ context.Context, spec warehouses.Spec) (warehou
 }
 
 func (f fakeWarehouses) Change(_ context.Context, name string, change warehouses.Change) (warehouses.Details, error) {
-	text, err := json.Marshal(change)
+	text, err := json.Marshal(struct {
+		warehouses.Change
+		Match bool `json:",omitempty"` // in place of the function
+	}{change, false})
 	if err != nil {
 		return warehouses.Details{}, err
+	}
+	if change.Match != nil && !change.Match(fakeWarehouse()) {
+		return warehouses.Details{}, moorage.Errorf(moorage.KindPreconditionFailed, "it has changed")
 	}
 	return warehouses.Details{}, f.note("Change %s %s", name, text)
 }

@@ -157,7 +157,7 @@ func newManagedLake(t testing.TB, without string) *lake {
 		{Warehouse: "w"}, {Warehouse: "w", Namespace: []string{"a"}}, {Warehouse: "w", Namespace: []string{"a"}, Name: "t"},
 	} {
 		err := careOf(l.store, l.catalog).policies.Put(t.Context(), l.catalog.As(moorage.System("test")).Scopes(), ident,
-			policy.Asked{Type: policy.SnapshotManagement, Status: policy.Enabled, By: "test"})
+			policy.Asked{Type: policy.SnapshotManagement, Status: policy.Enabled, By: "test"}, nil)
 		if err != nil && without == "" {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func (s *Server) make(ctx context.Context, c ascode.Catalog, step ascode.Step) e
 	read := make(map[string]bool)
 	for _, change := range step.Changes {
 		attribute := change.Fact.Attribute
-		if key := groupOf(attribute); !read[key] {
+		if key := groupOf(step.Object, attribute); !read[key] {
 			read[key] = true
 			if _, err := s.some(ctx, step.Object, attribute, present, &tag); err != nil {
 				return err
@@ -105,9 +105,13 @@ func (s *Server) keepCaller(ctx context.Context, step ascode.Step) error {
 	return err
 }
 
-// groupOf returns a name that attributes share if some reads them together.
-func groupOf(attribute ascode.Attribute) string {
+// groupOf returns a name that attributes of o share if some reads them together.
+func groupOf(o ascode.Object, attribute ascode.Attribute) string {
 	switch attribute {
+	case ascode.Property:
+		if o.Kind == ascode.WarehouseKind {
+			return string(ascode.Storage)
+		}
 	case ascode.Label, ascode.ColumnLabel:
 		return string(ascode.Property)
 	case ascode.AllowedLocation, ascode.Delegation, ascode.Secret:
@@ -197,7 +201,8 @@ func (s *Server) change(ctx context.Context, c ascode.Catalog, step ascode.Step,
 			return err
 		}
 		path := client.Path("warehouses", step.Object.Warehouse)
-		return s.Client.Do(ctx, client.Request{Method: http.MethodPatch, Path: path, Body: change}, nil)
+		patch := client.Request{Method: http.MethodPatch, Path: path, Body: change, IfMatch: tag}
+		return s.Client.Do(ctx, patch, nil)
 	case ascode.PutRole:
 		return s.putRole(ctx, step, present, tag)
 	case ascode.AddMembers, ascode.RemoveMembers:
@@ -227,12 +232,8 @@ func (s *Server) change(ctx context.Context, c ascode.Catalog, step ascode.Step,
 		return s.setProperties(ctx, step)
 	case ascode.SetLabels:
 		return s.setLabels(ctx, step)
-	case ascode.SetPolicy:
-		of := step.Changes[0].Fact.Key
-		return put(client.PolicyPath(of), policyOf(of, ascode.RuleOf(*step.Changes[0].Is)))
-	case ascode.RemovePolicy:
-		path := client.PolicyPath(step.Changes[0].Fact.Key)
-		return s.Client.Do(ctx, client.Request{Method: http.MethodDelete, Path: path, Query: object.Query()}, nil)
+	case ascode.SetPolicy, ascode.RemovePolicy:
+		return s.changePolicy(ctx, step)
 	case ascode.Protect, ascode.Unprotect:
 		return put(client.Path("protection"), client.Protection{Protected: step.Do == ascode.Protect})
 	}
@@ -296,6 +297,33 @@ func (s *Server) putRole(ctx context.Context, step ascode.Step, present ascode.F
 		IfMatch: tag, IfNew: step.IsNew,
 	}
 	return s.Client.Do(ctx, put, nil)
+}
+
+// changePolicy sets or removes a policy of maintenance. What make has read has no ETag of one
+// policy, so changePolicy reads the policy again.
+func (s *Server) changePolicy(ctx context.Context, step ascode.Step) error {
+	change, query := step.Changes[0], ofObject(step.Object).Query()
+	of := change.Fact.Key
+	request := client.Request{Method: http.MethodDelete, Path: client.PolicyPath(of), Query: query}
+	if change.Is != nil {
+		request.Method, request.Body = http.MethodPut, policyOf(of, ascode.RuleOf(*change.Is))
+	}
+	var found client.MaintenancePolicy
+	present := make(ascode.Facts)
+	read := client.Request{Method: http.MethodGet, Path: request.Path, Query: query, Tag: &request.IfMatch}
+	err := s.Client.Do(ctx, read, &found)
+	switch {
+	case err == nil:
+		addPolicies(present, map[string]client.MaintenancePolicy{of: found})
+	case !isMissing(err):
+		return err
+	}
+	request.IfNew = request.IfMatch == ""
+	left, err := remaining(step, present)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return s.Client.Do(ctx, request, nil)
 }
 
 func (s *Server) changeGrants(ctx context.Context, step ascode.Step) error {

@@ -256,15 +256,16 @@ func isMissing(err error) bool {
 }
 
 // some adds the facts of an object that are read together with those about attribute. there is
-// false if the object does not exist. tag gets the ETag of roles and of grants, unless it is nil.
+// false if the object does not exist. tag gets the ETag of a warehouse, a role or grants, unless it
+// is nil.
 func (s *Server) some(ctx context.Context, o ascode.Object, attribute ascode.Attribute, facts ascode.Facts,
 	tag *string) (there bool, err error) {
 	switch attribute {
 	case ascode.Location, ascode.AllowedLocation, ascode.Storage, ascode.Delegation, ascode.Secret:
-		err = s.warehouse(ctx, o, facts)
+		err = s.warehouse(ctx, o, facts, tag)
 	case ascode.Property, ascode.Label, ascode.ColumnLabel:
 		if o.Kind == ascode.WarehouseKind {
-			err = s.warehouse(ctx, o, facts)
+			err = s.warehouse(ctx, o, facts, tag)
 			break
 		}
 		return s.details(ctx, o, facts)
@@ -299,9 +300,10 @@ func (s *Server) some(ctx context.Context, o ascode.Object, attribute ascode.Att
 	return err == nil, err
 }
 
-func (s *Server) warehouse(ctx context.Context, o ascode.Object, facts ascode.Facts) error {
+func (s *Server) warehouse(ctx context.Context, o ascode.Object, facts ascode.Facts, tag *string) error {
 	var found client.Warehouse
-	if err := s.get(ctx, client.Path("warehouses", o.Warehouse), nil, &found); err != nil {
+	read := client.Request{Method: http.MethodGet, Path: client.Path("warehouses", o.Warehouse), Tag: tag}
+	if err := s.Client.Do(ctx, read, &found); err != nil {
 		return err
 	}
 	facts[ascode.Fact{Attribute: ascode.Location}] = found.Location

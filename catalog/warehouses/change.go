@@ -29,6 +29,8 @@ type Change struct {
 	// Secrets are the secrets to set, in the form of Spec.Secrets. A nil value removes the secret
 	// of that name.
 	Secrets map[string]map[string]string
+	// Match must accept the present warehouse, whose Waiting is not set. Nil accepts any.
+	Match func(present Details) bool
 }
 
 // isOfStorage reports whether c changes how the server or engines reach the files.
@@ -56,7 +58,7 @@ func (c Change) mustBeTried(value registry.Warehouse) bool {
 // KindForbidden for a folder of this machine, as in Create; KindNoSuchWarehouse; KindTooLarge for
 // properties that are too long. KindCommitFailed if a table or view lives at or below a location
 // that the change removes. Also KindCommitFailed if another request changed the settings for
-// reaching the files during the test.
+// reaching the files during the test. KindPreconditionFailed if Match refuses.
 func (w *Warehouses) Change(ctx context.Context, name string, change Change) (Details, error) {
 	const op = "warehouses.Change"
 	var next *changed
@@ -67,7 +69,7 @@ func (w *Warehouses) Change(ctx context.Context, name string, change Change) (De
 			if err != nil {
 				return commit.Scope{}, err
 			}
-			present, err := w.read(ctx, gate.ChangeWarehouse, name)
+			present, err := w.readMatching(ctx, name, change)
 			if err == nil {
 				next, err = w.prepare(ctx, present, change)
 			}
@@ -77,7 +79,7 @@ func (w *Warehouses) Change(ctx context.Context, name string, change Change) (De
 			if err := w.mayReach(ctx, change); err != nil {
 				return nil, err
 			}
-			present, err := w.read(ctx, gate.ChangeWarehouse, name)
+			present, err := w.readMatching(ctx, name, change)
 			if err == nil {
 				err = next.rebase(present)
 			}
@@ -97,6 +99,19 @@ func (w *Warehouses) Change(ctx context.Context, name string, change Change) (De
 	}
 	details, err := w.detailsOf(ctx, next.kept)
 	return details, moorage.Annotate(op, name, err)
+}
+
+// readMatching reads the warehouse that change is for, and asks change.Match.
+func (w *Warehouses) readMatching(ctx context.Context, name string, change Change) (kept, error) {
+	present, err := w.read(ctx, gate.ChangeWarehouse, name)
+	if err != nil || change.Match == nil {
+		return present, err
+	}
+	details, err := w.settingsOf(ctx, present)
+	if err == nil && !change.Match(details) {
+		err = moorage.Errorf(moorage.KindPreconditionFailed, "The warehouse has changed: %s", name)
+	}
+	return present, err
 }
 
 // mayReach returns nil if the caller may change the settings for reaching files, or if change does

@@ -224,12 +224,12 @@ func (w *Warehouses) mayManage(ctx context.Context, v gate.Verb, name string, va
 
 // detailsOf returns the details of a warehouse.
 func (w *Warehouses) detailsOf(ctx context.Context, k kept) (Details, error) {
-	details := Details{
-		Warehouse: Of(k.name, k.value), ID: k.value.ID, Storage: maps.Clone(k.value.Storage),
-		Creator: moorage.NameOf(k.value.Creator),
+	details, err := w.settingsOf(ctx, k)
+	if err != nil {
+		return details, err
 	}
 	prefix := registry.WaitingPrefix()
-	err := w.ledger.Scan(ctx, registry.TableDue, prefix, "", func(record registry.Record) (bool, error) {
+	err = w.ledger.Scan(ctx, registry.TableDue, prefix, "", func(record registry.Record) (bool, error) {
 		due, err := ledger.Decode[registry.Due](record)
 		if err == nil && due.Warehouse == k.value.ID {
 			details.Waiting.Tables++
@@ -237,9 +237,18 @@ func (w *Warehouses) detailsOf(ctx context.Context, k kept) (Details, error) {
 		}
 		return true, nil // moorage doctor --deep reports unreadable records
 	})
+	return details, err
+}
+
+// settingsOf returns the details of a warehouse without Waiting.
+func (w *Warehouses) settingsOf(ctx context.Context, k kept) (Details, error) {
+	details := Details{
+		Warehouse: Of(k.name, k.value), ID: k.value.ID, Storage: maps.Clone(k.value.Storage),
+		Creator: moorage.NameOf(k.value.Creator),
+	}
 	id := k.value.Secret.ID
-	if err != nil || id.IsZero() {
-		return details, err
+	if id.IsZero() {
+		return details, nil
 	}
 	secret, err := w.readSecret(ctx, id)
 	if err != nil || len(secret.Sealed) == 0 { // another request is changing the secret

@@ -314,9 +314,14 @@ func TestAsCodeKeepsWhatOthersChange(t *testing.T) {
 			"create role analysts: it has changed since the plan was made"},
 		{"warehouses: {default: {namespaces: {fleet: {owner: 'corp:ann'}}}}", "/owner", []string{"owner namespace default.fleet to corp:eve"},
 			"change the owner of namespace fleet: it has changed since the plan was made"},
+		{"warehouses: {default: {properties: {note: y}}}", "/warehouses/default", []string{"warehouse change default --property note=x"},
+			"change warehouse default: it has changed since the plan was made"},
+		{"warehouses: {default: {namespaces: {fleet: {maintenance: {icebergCompaction: {status: enabled}}}}}}", "/policies/icebergCompaction",
+			[]string{"maintain set namespace default.fleet compaction off"},
+			"change maintenance of namespace fleet: it has changed since the plan was made"},
 	} {
 		before = func(r *http.Request) {
-			if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, row.path) {
+			if r.Method != http.MethodGet && strings.HasSuffix(r.URL.Path, row.path) {
 				for _, line := range row.by {
 					if got := server.run(t, strings.Fields(line)...); got.code != 0 {
 						t.Errorf("moorage %s: %+v", line, got)

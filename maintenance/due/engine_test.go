@@ -316,10 +316,10 @@ func testPolicyThatANodeDoesNotKnowYet(t *testing.T, w *world) {
 	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
 	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), ident("t"), policy.Asked{
 		Type: policy.SnapshotManagement, Status: policy.Disabled, By: "ann",
-	}))
+	}, nil))
 	_, err := other.policies.Reload(w.ctx)
 	must(t, err)
-	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), ident("t"), policy.SnapshotManagement))
+	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), ident("t"), policy.SnapshotManagement, nil))
 	must(t, w.monitor.RunOnce(w.ctx))
 	w.clock.Advance(3 * time.Hour)
 	for range 2 {

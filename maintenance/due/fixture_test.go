@@ -229,7 +229,7 @@ func (w *world) put(scope moorage.Identifier, t policy.Type, settings policy.Set
 	w.t.Helper()
 	must(w.t, w.policies.Put(w.ctx, w.ann().Scopes(), scope, policy.Asked{
 		Type: t, Status: policy.Enabled, Settings: settings, Unsafe: true, By: "ann",
-	}))
+	}, nil))
 }
 
 // tend has a node do all the work that is due now.

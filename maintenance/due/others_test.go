@@ -60,12 +60,12 @@ func testWorkNobodyAsksFor(t *testing.T, w *world) {
 	must(t, w.ann().DropTable(w.ctx, ident("dropped"), catalog.DropOptions{}))
 	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), ident("disabled"), policy.Asked{
 		Type: policy.Compaction, Status: policy.Disabled, By: "ann",
-	}))
+	}, nil))
 	want("dropped, and disabled on one", false, false, true)
-	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), warehouse, policy.Compaction))
+	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), warehouse, policy.Compaction, nil))
 	want("nobody asks", false, false, false)
 	w.put(moorage.Identifier{Warehouse: "w"}, policy.Compaction, policy.Settings{policy.SettleMinutes: "0"})
-	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), ident("disabled"), policy.Compaction))
+	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), ident("disabled"), policy.Compaction, nil))
 	must(t, w.monitor.RunOnce(w.ctx))
 	w.clock.Advance(2 * time.Minute)
 	want("asked for again", false, true, true)
@@ -152,7 +152,7 @@ func TestAskedForAgainBehindALook(t *testing.T) {
 // forget removes a scope's policy of one type.
 func (w *world) forget(ident moorage.Identifier, of policy.Type) {
 	w.t.Helper()
-	must(w.t, w.policies.Delete(w.ctx, w.ann().Scopes(), ident, of))
+	must(w.t, w.policies.Delete(w.ctx, w.ann().Scopes(), ident, of, nil))
 }
 
 // TestUnsafePolicies: a policy that was accepted as unsafe stays marked as unsafe.
@@ -170,10 +170,10 @@ func TestUnsafePolicies(t *testing.T) {
 		}
 	}
 	asked := policy.Asked{Type: of, Status: policy.Enabled, By: "ann"}
-	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), warehouse, asked))
+	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), warehouse, asked, nil))
 	isUnsafe("safe", false)
 	asked.Unsafe = true
-	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), warehouse, asked))
+	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), warehouse, asked, nil))
 	isUnsafe("unsafe, with settings that are safe", true)
 }
 

@@ -49,7 +49,7 @@ func testPreview(t *testing.T, w *world) {
 	w.commit("held", `{"action":"set-properties","updates":{"gc.enabled":"false"}}`)
 	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), ident("own"), policy.Asked{
 		Type: policy.SnapshotManagement, Status: policy.Disabled, By: "ann",
-	}))
+	}, nil))
 	w.clock.Advance(3 * time.Hour)
 	w.store.take()
 	asked := policy.Asked{

@@ -45,7 +45,7 @@ func testOverdueBetweenFullRounds(t *testing.T, w *world) {
 	for range 4 {
 		round("with another one", 15*time.Second, 2, 0, began)
 	}
-	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), warehouse, policy.SnapshotManagement))
+	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), warehouse, policy.SnapshotManagement, nil))
 	must(t, w.monitor.RunOnce(w.ctx))
 	round("full, an hour later", 55*time.Minute, 2, 0, began)
 	for range 9 { // the second record becomes too old for ordinary rounds

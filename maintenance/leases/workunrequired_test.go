@@ -22,7 +22,7 @@ func TestAskedAgainMeanwhile(t *testing.T) {
 	put := func(w *world, ident moorage.Identifier) {
 		w.t.Helper()
 		must(w.t, policy.New(w.ledger, nil).Put(w.ctx, w.catalog.As(moorage.Anonymous()).Scopes(), ident,
-			policy.Asked{Type: policy.Compaction, Status: policy.Enabled, By: "ann"}))
+			policy.Asked{Type: policy.Compaction, Status: policy.Enabled, By: "ann"}, nil))
 	}
 	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "t0"}
 	for name, meanwhile := range map[string]func(w *world){

@@ -166,16 +166,25 @@ type Asked struct {
 	By     string
 }
 
-// Put replaces a scope's policy for a type with the requested one.
+// Match reports whether a change of a policy may go on. present is the policy that the change
+// replaces, or nil if the scope has none of its own for the type.
+type Match func(present *Said) bool
+
+// Put replaces a scope's policy for a type with the requested one. If match is not nil, it must
+// accept the present policy.
 //
-// Errors: KindIllegalArgument for invalid settings; the errors of the scope.
-func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identifier, asked Asked) error {
+// Errors: KindIllegalArgument for invalid settings; KindPreconditionFailed if match refuses; the
+// errors of the scope.
+func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identifier, asked Asked, match Match) error {
 	const op = "policy.Put"
 	if err := asked.Check(); err != nil {
 		return moorage.E(op, "", moorage.KindIllegalArgument, err)
 	}
 	return p.change(ctx, scopes, gate.PutMaintenancePolicy, ident, func(scope catalog.Scope,
 		value *registry.MaintenancePolicy) error {
+		if err := match.check(scope, *value, asked.Type); err != nil {
+			return err
+		}
 		job, err := p.jobOf(ctx, asked, value.Jobs)
 		if err != nil {
 			return err
@@ -226,15 +235,34 @@ func (p *Policies) jobOf(ctx context.Context, asked Asked, before []registry.Job
 	return job, err
 }
 
-// Delete removes a scope's policy for a type.
+// check returns nil if m accepts the policy for t in the record of a scope.
+func (m Match) check(scope catalog.Scope, value registry.MaintenancePolicy, t Type) error {
+	if m == nil {
+		return nil
+	}
+	var present *Said
+	if said, ok := saidOf(scope.Name, value)[t]; ok {
+		present = &said
+	}
+	if m(present) {
+		return nil
+	}
+	return moorage.Errorf(moorage.KindPreconditionFailed, "The policy for %s has changed", t)
+}
+
+// Delete removes a scope's policy for a type. If match is not nil, it must accept the present
+// policy.
 //
-// Errors: the errors of the scope.
-func (p *Policies) Delete(ctx context.Context, scopes Scopes, ident moorage.Identifier, t Type) error {
+// Errors: KindPreconditionFailed if match refuses; the errors of the scope.
+func (p *Policies) Delete(ctx context.Context, scopes Scopes, ident moorage.Identifier, t Type, match Match) error {
 	if err := t.Check(nil, false); err != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s", err)
 	}
-	return p.change(ctx, scopes, gate.DeleteMaintenancePolicy, ident, func(_ catalog.Scope,
+	return p.change(ctx, scopes, gate.DeleteMaintenancePolicy, ident, func(scope catalog.Scope,
 		value *registry.MaintenancePolicy) error {
+		if err := match.check(scope, *value, t); err != nil {
+			return err
+		}
 		value.Jobs = without(value.Jobs, t)
 		return nil
 	})

@@ -69,7 +69,7 @@ func TestSlowReload(t *testing.T) {
 	kept := policy.New(registrytest.Ledger(store), nil)
 	store.after = func(ctx context.Context) {
 		store.after = nil
-		must(t, kept.Put(ctx, served.Scopes(), moorage.Identifier{Warehouse: "w"}, enabled))
+		must(t, kept.Put(ctx, served.Scopes(), moorage.Identifier{Warehouse: "w"}, enabled, nil))
 	}
 	found, err := kept.Reload(t.Context())
 	must(t, err)
@@ -91,7 +91,7 @@ func TestClientLeavesAfterChange(t *testing.T) {
 	_, err := kept.Reload(t.Context())
 	must(t, err)
 	ctx, leave := context.WithCancel(t.Context())
-	must(t, kept.Put(ctx, leaving{served.Scopes(), leave}, moorage.Identifier{Warehouse: "w"}, enabled))
+	must(t, kept.Put(ctx, leaving{served.Scopes(), leave}, moorage.Identifier{Warehouse: "w"}, enabled, nil))
 	if ctx.Err() == nil || !kept.Current().Asks() || told != 1 {
 		t.Errorf("what is current asks: %t; others were told %d times", kept.Current().Asks(), told)
 	}
@@ -135,7 +135,7 @@ func TestReloadFor(t *testing.T) {
 			if len(unchanged) != 2 || !holds() {
 				t.Errorf("before a change: %v", unchanged)
 			}
-			must(t, kept.Put(t.Context(), served.Scopes(), ident, enabled))
+			must(t, kept.Put(t.Context(), served.Scopes(), ident, enabled, nil))
 			if holds() {
 				t.Error("they hold after a change")
 			}
@@ -157,7 +157,7 @@ func TestList(t *testing.T) {
 	kept := policy.New(registrytest.Ledger(store), nil)
 	want := make(map[string]bool) // the names of the scopes
 	for _, ident := range []moorage.Identifier{{Warehouse: "w"}, {}, {Warehouse: "v"}} {
-		must(t, kept.Put(t.Context(), served.Scopes(), ident, enabled))
+		must(t, kept.Put(t.Context(), served.Scopes(), ident, enabled, nil))
 		scope, err := served.Scopes().Find(t.Context(), gate.LoadMaintenancePolicy, ident)
 		must(t, err)
 		want[scope.Name] = true
@@ -186,7 +186,7 @@ func TestList(t *testing.T) {
 			t.Errorf("in pages of %d: %q, want %v in order", limit, got, want)
 		}
 	}
-	must(t, kept.Delete(t.Context(), served.Scopes(), moorage.Identifier{}, policy.Compaction))
+	must(t, kept.Delete(t.Context(), served.Scopes(), moorage.Identifier{}, policy.Compaction, nil))
 	delete(want, registry.ScopeServer)
 	if got := list(1); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
 		t.Errorf("without that of the server: %q, want %v", got, want)
@@ -200,7 +200,7 @@ func TestNoDeletions(t *testing.T) {
 	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}
 	put := func(kept *policy.Policies, served *catalog.Catalog, scope moorage.Identifier, of policy.Type, status policy.Status) {
 		t.Helper()
-		must(t, kept.Put(t.Context(), served.Scopes(), scope, policy.Asked{Type: of, Status: status}))
+		must(t, kept.Put(t.Context(), served.Scopes(), scope, policy.Asked{Type: of, Status: status}, nil))
 	}
 	for name, scope := range map[string]moorage.Identifier{
 		"server": {}, "warehouse": {Warehouse: "w"}, "namespace": {Warehouse: "w", Namespace: moorage.Namespace{"a"}},
