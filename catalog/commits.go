@@ -47,9 +47,6 @@ func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request 
 func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step,
 	rebase RebaseChoice, silent bool) (commit.Outcome, error) {
 	target, err := c.targetOf(c.asker(gate.Commit), ident, steps, rebase)
-	if err == nil {
-		err = c.checkPathUpdates(ctx, c.asker(gate.Commit), target, steps)
-	}
 	intent := commit.Intent{
 		Verb: gate.Commit, On: []moorage.Identifier{ident}, Edits: []commit.Target{target}, Silent: silent,
 	}
@@ -75,13 +72,15 @@ func (p *parts) targetOf(by directory.Asker, ident moorage.Identifier, steps []m
 		Kind: directory.Table(), Ident: ident, Edit: newTableEdit(p.rebaser, steps, rebase),
 		Asks: by.Verb.NeedsFor(gate.OfObject, gate.ForUpdates, askedBy(steps)),
 	}
-	if create {
-		if by.Verb == gate.Commit {
-			by.Verb = gate.CommitCreate
-		}
-		target.Create = p.creationOf(by, ident, steps)
-		target.MadeBefore = func(base document) bool { return base.(*metadata.Document).WasCreatedBy(steps) }
+	if !create {
+		target.Admits = p.checkPathUpdates(by, ident, steps)
+		return target, err
 	}
+	if by.Verb == gate.Commit {
+		by.Verb = gate.CommitCreate
+	}
+	target.Create = p.creationOf(by, ident, steps)
+	target.MadeBefore = func(base document) bool { return base.(*metadata.Document).WasCreatedBy(steps) }
 	return target, err
 }
 
@@ -114,9 +113,6 @@ func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, chang
 	intent := commit.Intent{Verb: gate.Transaction, Silent: true}
 	for _, edit := range edits {
 		target, err := c.targetOf(c.asker(gate.Transaction), edit.ident, edit.steps, RebaseUnset)
-		if err == nil {
-			err = c.checkPathUpdates(ctx, c.asker(gate.Transaction), target, edit.steps)
-		}
 		if err != nil {
 			err = c.Refuse(ctx, gate.Transaction, edit.ident, commit.OfTable(edit.ident, err))
 			return moorage.Annotate(op, warehouse, err)

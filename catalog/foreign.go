@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"moorage"
-	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
@@ -128,16 +127,12 @@ func (p *parts) mayLocateIn(ctx context.Context, by directory.Asker, warehouse s
 	return err
 }
 
-// checkPathUpdates calls vending.CheckPaths for the properties that steps set on an existing table.
-// A live table never gives up a location, so a place within its locations is still within them when
-// the edit is applied. If the caller does not see the table or may not edit it, a later check
-// refuses the request. Whether or not the warehouse offers delegations, places where other tables
-// or views live require locate: see mayName.
-func (p *parts) checkPathUpdates(ctx context.Context, by directory.Asker, target commit.Target,
-	steps []metadata.Step) error {
-	if target.Create != nil {
-		return nil
-	}
+// checkPathUpdates returns the check of the file locations that steps set on an existing table, for
+// commit.Target.Admits. It is nil if they set none. The check calls vending.CheckPaths. Whether or
+// not the warehouse offers delegations, places where other tables or views live require locate: see
+// mayName.
+func (p *parts) checkPathUpdates(by directory.Asker, ident moorage.Identifier, steps []metadata.Step) func(
+	ctx context.Context, found *directory.Found) error {
 	var properties map[string]string // most commits set no such property
 	var locations []string
 	for _, step := range steps {
@@ -159,13 +154,11 @@ func (p *parts) checkPathUpdates(ctx context.Context, by directory.Asker, target
 	if len(properties) == 0 {
 		return nil
 	}
-	found, err := p.directory.FindFor(ctx, by, target.Asks, target.Kind, target.Ident)
-	if err != nil {
-		return nil
+	return func(ctx context.Context, found *directory.Found) error {
+		own := slices.Concat(locations, found.Pointer.Claims)
+		if err := vending.CheckPaths(found.Delegation, properties, own...); err != nil {
+			return err
+		}
+		return p.mayName(ctx, by, ident.Warehouse, found.Pointer.ID, own, placesOf(properties))
 	}
-	locations = append(locations, found.Pointer.Claims...)
-	if err := vending.CheckPaths(found.Delegation, properties, locations...); err != nil {
-		return err
-	}
-	return p.mayName(ctx, by, target.Ident.Warehouse, found.Pointer.ID, locations, placesOf(properties))
 }

@@ -50,7 +50,7 @@ func (p *Pipeline) findTarget(ctx context.Context, e *edition) (*directory.Found
 	var document documents.Document
 	err := p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		if found, err = p.directory.FindPointer(ctx, e.Pointer); err == nil {
-			err = refuseFrozen(found, e.Ident)
+			err = e.admit(ctx, found)
 		}
 		if err != nil {
 			return err

@@ -88,14 +88,17 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	return Outcome{Version: e.answer}, e.err
 }
 
-// refuseFrozen returns the error for a commit to found, a table or view called ident, if that is a
-// mirror. Otherwise it returns nil. A live table or view does not become a mirror. So for the Apply
-// of the commit, it is enough to require that the pointer is unchanged.
-func refuseFrozen(found *directory.Found, ident moorage.Identifier) error {
-	if found.Pointer.Frozen == "" {
+// admit returns nil if an attempt may change found, the pointer of t. found is not a mirror, and
+// Admits accepts it. The Apply of the attempt requires that the pointer is unchanged, so the answer
+// still holds then.
+func (t Target) admit(ctx context.Context, found *directory.Found) error {
+	switch {
+	case found.Pointer.Frozen != "":
+		return gate.FrozenObject(t.Ident, found.Pointer.Frozen)
+	case t.Admits == nil:
 		return nil
 	}
-	return gate.FrozenObject(ident, found.Pointer.Frozen)
+	return t.Admits(ctx, found)
 }
 
 // findFor returns the pointer of target and its document, if the caller of w has the privileges
@@ -105,7 +108,7 @@ func (p *Pipeline) findFor(ctx context.Context, w *work, target Target) (
 	err = p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		found, err = p.directory.FindFor(ctx, w.asker(), target.Asks, target.Kind, target.Ident)
 		if err == nil {
-			err = refuseFrozen(found, target.Ident)
+			err = target.admit(ctx, found)
 		}
 		if err == nil {
 			base, err = p.documents.Current(ctx, found)
@@ -193,7 +196,7 @@ func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.F
 	if !e.pinned {
 		found, err := p.directory.FindFor(ctx, e.asker(), e.Asks, e.Kind, e.Ident)
 		if err == nil {
-			err = refuseFrozen(found, e.Ident)
+			err = e.admit(ctx, found)
 		}
 		return found, err
 	}
@@ -205,7 +208,7 @@ func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.F
 		err = e.authorize(ctx, p.directory, found)
 	}
 	if err == nil {
-		err = refuseFrozen(found, e.Ident)
+		err = e.admit(ctx, found)
 	}
 	return found, err
 }

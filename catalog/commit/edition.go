@@ -71,7 +71,8 @@ func newEdition(ctx context.Context, w *work, now time.Time) *edition {
 		e.member.Snapshot = shared.Snapshot()
 		e.bytes, e.shares = shared.Shares()
 	}
-	e.shares = e.shares && w.Lease == nil // other members must not fail because of its lease
+	// Other members must not fail because of its lease, or wait for the reads of Admits.
+	e.shares = e.shares && w.Lease == nil && e.Admits == nil
 	return e
 }
 

@@ -199,6 +199,10 @@ type Target struct {
 	// the target is visible to the caller. A Create checks privileges itself.
 	Asks access.Privileges
 	Edit Edit
+	// Admits, if it is set, is called with each version of the pointer on which the edit is built.
+	// Its error refuses the edit. It is called only for a caller with the privileges Asks. An edit
+	// with Admits shares no version with another edit.
+	Admits func(ctx context.Context, found *directory.Found) error
 	// Pointer identifies the table or view directly. It is zero if the target is found by its name.
 	Pointer registry.ID
 	// Create, if it is set, creates the table instead of editing it. The name must not be in use.

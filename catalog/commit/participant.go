@@ -133,8 +133,7 @@ func (t *transaction) firstRefusal(ctx context.Context, parts []*participant, er
 	return err
 }
 
-// mayAll returns the refusal of the first table on which the caller of t lacks the privileges, or
-// which is a mirror.
+// mayAll returns the refusal of the first table that the caller of t may not change.
 func (t *transaction) mayAll(ctx context.Context) error {
 	for _, part := range t.parts {
 		if part.Create != nil {
@@ -142,7 +141,7 @@ func (t *transaction) mayAll(ctx context.Context) error {
 		}
 		err := t.directory.May(ctx, t.asker(), part.Asks, part.found, part.Ident)
 		if err == nil {
-			err = refuseFrozen(part.found, part.Ident)
+			err = OfTable(part.Ident, part.admit(ctx, part.found))
 		}
 		if err != nil {
 			return err
