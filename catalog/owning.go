@@ -49,55 +49,51 @@ func (c viewChange) owned(ctx context.Context, p *parts) (owning, error) {
 	if err != nil || maker == nil {
 		return owning{}, err
 	}
-	records, err := p.ledger.Get(ctx, registry.GrantsKey(c.pointer.ID))
+	record, unchanged, err := p.readGrants(ctx, c.pointer)
 	if err != nil {
 		return owning{}, err
 	}
 	var grants registry.Grants
-	if records[0].Exists() {
-		if grants, err = ledger.Decode[registry.Grants](records[0]); err != nil {
+	if record.Exists() {
+		if grants, err = ledger.Decode[registry.Grants](record); err != nil {
 			return owning{}, err
 		}
 	}
 	owns := maker.Is(cmp.Or(grants.Owner, c.pointer.Creator))
-	unchanged, err := c.grantsUnchanged(ctx, p, records[0])
-	if err != nil {
-		return owning{}, err
-	}
 	switch {
 	case changes && !owns && !maker.IsTrusted(c.object()):
 		return owning{}, moorage.Errorf(moorage.KindForbidden,
 			"Not allowed: change whose rights view %s is read with. It requires its owner, or delegate on warehouse %s",
 			c.ident, c.ident.Warehouse)
-	case !after:
-		return owning{}, nil
-	case owns: // the grants must be unchanged until the Apply
+	case !after, owns: // the grants must be unchanged until the Apply
 		return owning{conditions: unchanged}, nil
 	case c.by.Caller.Only != nil:
 		return owning{}, moorage.Errorf(moorage.KindForbidden,
 			"Not allowed: write view %s, which is read with the rights of its owner. "+
 				"A credential that is limited to roles owns nothing", c.ident)
 	}
-	return c.becomeOwner(ctx, p, maker.Identity(), grants, records[0])
+	return c.becomeOwner(ctx, p, maker.Identity(), grants, record)
 }
 
-// grantsUnchanged returns the conditions under which the grants of the view are unchanged, for an
-// Apply that does not write them. A missing record cannot be a condition, because not every engine
-// can lock a missing row. But the first grant on a pointer changes the pointer, and the Apply
-// requires the pointer's version. Each later grant increments the epoch.
-func (c viewChange) grantsUnchanged(ctx context.Context, p *parts, read registry.Record) (
-	[]registry.Condition, error) {
-	if read.Exists() {
-		return []registry.Condition{ledger.Unchanged(read)}, nil
+// readGrants reads the grants record of a pointer. unchanged are the conditions under which the
+// grants are as they were read, for an Apply that does not write them. A missing record cannot be a
+// condition, because not every engine can lock a missing row. But the first grant on a pointer
+// changes the pointer, and the Apply requires the pointer's version. Each later grant increments
+// the epoch. The epoch comes from the same read, because a later one could include a new grant.
+func (p *parts) readGrants(ctx context.Context, pointer registry.Pointer) (
+	record registry.Record, unchanged []registry.Condition, err error) {
+	records, err := p.ledger.Get(ctx, registry.GrantsKey(pointer.ID), registry.EpochKey())
+	if err != nil {
+		return record, nil, err
 	}
-	if !c.pointer.Granted {
-		return nil, nil
+	record, epoch := records[0], records[1]
+	switch {
+	case record.Exists():
+		unchanged = []registry.Condition{ledger.Unchanged(record)}
+	case pointer.Granted && epoch.Exists():
+		unchanged = []registry.Condition{ledger.Unchanged(epoch)}
 	}
-	epoch, err := p.ledger.Get(ctx, registry.EpochKey())
-	if err != nil || !epoch[0].Exists() {
-		return nil, err
-	}
-	return []registry.Condition{ledger.Unchanged(epoch[0])}, nil
+	return record, unchanged, nil
 }
 
 func (c viewChange) object() gate.Object {

@@ -151,17 +151,16 @@ func (p *parts) moveGrants(ctx context.Context, pointer registry.Pointer, above 
 	if !pointer.Granted {
 		return ledger.Policy{}, nil
 	}
-	key := registry.GrantsKey(pointer.ID)
-	records, err := p.ledger.Get(ctx, key)
-	if err != nil || !records[0].Exists() {
-		return ledger.Policy{}, err
+	record, unchanged, err := p.readGrants(ctx, pointer)
+	if err != nil || !record.Exists() {
+		return ledger.Policy{Conditions: unchanged}, err
 	}
-	grants, err := ledger.Decode[registry.Grants](records[0])
+	grants, err := ledger.Decode[registry.Grants](record)
 	if err != nil {
 		return ledger.Policy{}, err
 	}
 	grants.Ancestors = gate.IDs(above)
-	policy, err := p.ledger.ChangePolicy(ctx, ledger.Put(key, registry.StateNone, grants))
-	policy.Conditions = append(policy.Conditions, ledger.Unchanged(records[0]))
+	policy, err := p.ledger.ChangePolicy(ctx, ledger.Put(record.Key, registry.StateNone, grants))
+	policy.Conditions = append(policy.Conditions, unchanged...)
 	return policy, err
 }
