@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -239,8 +240,9 @@ func (c *Catalog) Load(ctx context.Context, o transfer.Object) (transfer.Object,
 func (c *Catalog) CanDetach(transfer.Object) bool { return true }
 
 // Detach implements transfer.Detacher. A commit of the client replaces the row only if it still has
-// the metadata file that the client read, so there is none after the row is gone. The row of a
-// repeated attempt is gone because the first one deleted it with the file of the attempt.
+// the metadata file that the client read, so there is none after the row is gone. If the row of a
+// repeated attempt is gone, the first one deleted it with the file of the attempt, unless the table
+// was renamed. The database does not show whether a client dropped the table instead.
 func (c *Catalog) Detach(ctx context.Context, a transfer.Attempt) (transfer.Object, error) {
 	clause, values := where(a.Object, c.catalog)
 	query := c.numberedIn("DELETE FROM iceberg_tables" + clause + " AND metadata_location = ?")
@@ -254,9 +256,20 @@ func (c *Catalog) Detach(ctx context.Context, a transfer.Attempt) (transfer.Obje
 	now, err := c.Load(ctx, a.Object)
 	switch {
 	case errors.Is(err, transfer.ErrGone) && a.Repeated:
-		return a.Object, nil
+		return a.Object, c.refuseRenamed(ctx, a.Object)
 	case err == nil:
 		err = transfer.ErrMoved
 	}
 	return now, err
+}
+
+// refuseRenamed returns transfer.ErrGone if o, which has no row, has another name now. A renamed
+// table keeps the folder of its metadata files.
+func (c *Catalog) refuseRenamed(ctx context.Context, o transfer.Object) error {
+	return c.List(ctx, func(other transfer.Object) error {
+		if path.Dir(other.MetadataLocation) == path.Dir(o.MetadataLocation) {
+			return fmt.Errorf("%w: %s has its folder of metadata files", transfer.ErrGone, other)
+		}
+		return nil
+	})
 }

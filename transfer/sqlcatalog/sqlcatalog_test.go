@@ -171,3 +171,29 @@ func TestDetachIsExact(t *testing.T) {
 		}
 	})
 }
+
+// An attempt to detach a table is repeated, and the row is missing. If the table has another name
+// now, it did not leave with the file of the attempt.
+func TestDetachOfARenamedTable(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, d database) {
+		d.do(t, properties)
+		d.do(t, fmt.Sprintf(tablesFormat, first))
+		d.do(t, "INSERT INTO iceberg_tables VALUES ('mine', 'a', 'renamed', 's3://lake/t/metadata/3', 's3://lake/t/metadata/2'), "+
+			"('mine', 'a', 'beside', 's3://lake/t2/metadata/1', NULL)")
+		c, err := sqlcatalog.Open(t.Context(), d.dsn, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		o := transfer.Object{Namespace: []string{"a"}, Name: "t", MetadataLocation: "s3://lake/t/metadata/1"}
+		attempt := transfer.Attempt{Object: o, Repeated: true}
+		if _, err := c.Detach(t.Context(), attempt); !errors.Is(err, transfer.ErrGone) {
+			t.Errorf("a renamed table left with the file of the attempt: %v", err)
+		}
+		d.do(t, "DELETE FROM iceberg_tables WHERE table_name = 'renamed'")
+		if left, err := c.Detach(t.Context(), attempt); err != nil || left.MetadataLocation != o.MetadataLocation {
+			t.Errorf("repeated, it left with %s, %v", left.MetadataLocation, err)
+		}
+	})
+}
