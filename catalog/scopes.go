@@ -8,6 +8,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
+	"moorage/ledger"
 	"moorage/registry"
 )
 
@@ -26,16 +27,24 @@ type Scope struct {
 	Warehouse registry.ID        // zero for the server
 	Pointer   registry.ID        // the ID of a table's pointer; zero for other scopes
 	item      registry.Item
+	// exists requires that the object still exists under its name. It is zero for the server.
+	exists registry.Condition
 }
 
 // Find returns the scope called ident, if the caller has the privileges on it that v requires.
 //
 // Errors: the errors of a load of the scope.
 func (s Scopes) Find(ctx context.Context, v gate.Verb, ident moorage.Identifier) (Scope, error) {
-	scope, err := s.find(ctx, v, ident)
+	var scope Scope
+	err := s.catalog.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+		scope, err = s.find(ctx, v, ident)
+		return err
+	})
 	return scope, moorage.Annotate("catalog.Find", ident.String(), err)
 }
 
+// find makes one attempt of Find. It returns ledger.ErrRetry if a table gets another name
+// meanwhile.
 func (s Scopes) find(ctx context.Context, v gate.Verb, ident moorage.Identifier) (Scope, error) {
 	asked := v.Needs(gate.OfObject, gate.Always)
 	by, names := s.catalog.asker(v), s.catalog.directory
@@ -54,12 +63,19 @@ func (s Scopes) find(ctx context.Context, v gate.Verb, ident moorage.Identifier)
 		if err != nil {
 			return scope, err
 		}
-		path, err := names.Path(ctx, ident.Warehouse, nil)
-		if err != nil {
+		path, entry, err := names.PathAndEntry(ctx, ident)
+		switch {
+		case moorage.KindOf(err) == moorage.KindNoSuchNamespace && err != nil:
+			return scope, ledger.ErrRetry
+		case err != nil:
 			return scope, err
+		case !entry.Record.Exists() || entry.Value.Pointer != found.Pointer.ID:
+			return scope, ledger.ErrRetry
 		}
 		scope.Name, scope.Pointer = registry.TableScope(found.Pointer.ID), found.Pointer.ID
 		scope.Warehouse = path.Warehouse.ID
+		// The pointer's record changes with each commit, the record of its name does not.
+		scope.exists = ledger.Unchanged(entry.Record)
 		scope.item = registry.Item{
 			Kind: registry.ItemTable, ID: scope.Pointer, Ident: ident, UUID: found.Pointer.TableUUID,
 		}
@@ -70,6 +86,7 @@ func (s Scopes) find(ctx context.Context, v gate.Verb, ident moorage.Identifier)
 		return scope, err
 	}
 	scope.Warehouse, scope.item = path.Warehouse.ID, registry.ContainerItem(ident, path.ID())
+	scope.exists = ledger.Unchanged(path.Record())
 	scope.Name = registry.WarehouseScope(path.Warehouse.ID)
 	if len(ident.Namespace) > 0 {
 		scope.Name = registry.NamespaceScope(path.ID())
@@ -99,7 +116,8 @@ func (s Scopes) onServer(ctx context.Context, by directory.Asker, asked access.P
 }
 
 // Change changes records that belong to the scope called ident, in one Apply with a change record.
-// plan returns the writes and conditions. If a condition fails, Change calls plan again.
+// plan returns the writes and conditions. The Apply also requires that the scope still exists,
+// because the records of a dropped scope would stay. If a condition fails, Change calls plan again.
 //
 // Errors: the errors of Find and of plan; KindUnavailable; KindCommitUnknown.
 func (s Scopes) Change(ctx context.Context, v gate.Verb, ident moorage.Identifier,
@@ -118,6 +136,7 @@ func (s Scopes) Change(ctx context.Context, v gate.Verb, ident moorage.Identifie
 			made := &commit.Plan{Conditions: beside.Conditions, Writes: beside.Writes}
 			if scope.Name != registry.ScopeServer {
 				made.Items = []registry.Item{scope.item}
+				made.Conditions = append(made.Conditions, scope.exists)
 			}
 			return made, nil
 		},

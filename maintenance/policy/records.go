@@ -360,7 +360,7 @@ func (p *Policies) ConditionsFor(ctx context.Context, m *Matcher, name string) (
 	if conditions, ok := m.requires(warehouse.ID); ok {
 		return warehouse.ID, conditions, nil
 	}
-	anchored, err := p.anchor(ctx, warehouse.ID, name)
+	anchored, err := p.anchor(ctx, records[0], warehouse.ID, name)
 	if err != nil || anchored.Hash() != m.Hash() {
 		return warehouse.ID, nil, err
 	}
@@ -414,22 +414,24 @@ func deleting(rules Rules) (Rule, bool) {
 }
 
 // anchor creates the records that the method requires needs for a warehouse, and then calls Reload.
-func (p *Policies) anchor(ctx context.Context, warehouse registry.ID, name string) (*Matcher, error) {
+// record is the record of the warehouse. If it has changed, anchor creates no record for the
+// warehouse, because that record would stay if the warehouse was dropped.
+func (p *Policies) anchor(ctx context.Context, record registry.Record, warehouse registry.ID, name string) (
+	*Matcher, error) {
 	for i, key := range []registry.Key{
 		registry.MaintenancePolicyKey(registry.ScopeServer),
 		registry.MaintenancePolicyKey(registry.WarehouseScope(warehouse)),
 	} {
-		value := registry.MaintenancePolicy{}
+		value, conditions := registry.MaintenancePolicy{}, []registry.Condition{registry.Absent(key)}
 		if i > 0 {
 			value.Ident.Warehouse = name
+			conditions = append(conditions, ledger.Unchanged(record))
 		}
 		writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, value))
 		if err != nil {
 			return nil, err
 		}
-		_, err = p.ledger.Step(ctx, registry.Batch{
-			Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes,
-		})
+		_, err = p.ledger.Step(ctx, registry.Batch{Conditions: conditions, Writes: writes})
 		if _, failed := registry.FailedCondition(err); err != nil && !failed {
 			return nil, ledger.StepError("policy.anchor", err)
 		}

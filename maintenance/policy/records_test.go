@@ -27,11 +27,23 @@ import (
 
 var must = testkit.Must
 
-// slowStore is a store that calls a function after each List.
+// slowStore is a store that calls the function after when a List of all policies has ended, and the
+// function before when an Apply with a policy begins.
 type slowStore struct {
 	registry.Store
 
-	after func(ctx context.Context)
+	after, before func(ctx context.Context)
+}
+
+func (s *slowStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	writesPolicy := slices.ContainsFunc(batch.Writes, func(write registry.Write) bool {
+		return write.Key.Table == registry.TableMaintenancePolicy && write.Key.ID != registry.ScopeServer
+	})
+	if before := s.before; before != nil && writesPolicy {
+		s.before = nil
+		before(ctx)
+	}
+	return s.Store.Apply(ctx, batch)
 }
 
 func (s *slowStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) (
@@ -144,6 +156,64 @@ func TestReloadFor(t *testing.T) {
 	store, _ := newStore(t)
 	if _, unchanged, err := policy.New(registrytest.Ledger(store), nil).ReloadFor(t.Context(), "none"); err != nil || unchanged != nil {
 		t.Errorf("of no warehouse: %v, %v", unchanged, err)
+	}
+}
+
+// TestPolicyOfADroppedScope: a scope is dropped while a policy of it is written. No policy stays,
+// so a later scope of the same name has none.
+func TestPolicyOfADroppedScope(t *testing.T) {
+	t.Parallel()
+	ns := moorage.Namespace{"a"}
+	for name, row := range map[string]struct {
+		scope moorage.Identifier
+		want  moorage.Kind // of the request for a policy; zero: only conditions are requested
+	}{
+		"warehouse": {moorage.Identifier{Warehouse: "w"}, moorage.KindNoSuchWarehouse},
+		"namespace": {moorage.Identifier{Warehouse: "w", Namespace: ns}, moorage.KindNoSuchWarehouse},
+		"table":     {moorage.Identifier{Warehouse: "w", Namespace: ns, Name: "t"}, moorage.KindNoSuchWarehouse},
+		"anchor":    {moorage.Identifier{Warehouse: "w"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, served := newStore(t)
+			if len(row.scope.Namespace) > 0 {
+				_, err := served.CreateNamespace(t.Context(), "w", ns, nil)
+				must(t, err)
+			}
+			if row.scope.Name != "" {
+				_, err := served.CreateTable(t.Context(), row.scope, catalog.CreateTableRequest{
+					Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"a","type":"int","required":false}]}`),
+				})
+				must(t, err)
+			}
+			store.before = func(ctx context.Context) {
+				if row.scope.Name != "" {
+					must(t, served.DropTable(ctx, row.scope, catalog.DropOptions{}))
+				}
+				if len(row.scope.Namespace) > 0 {
+					must(t, served.DropNamespace(ctx, "w", ns))
+				}
+				must(t, served.Warehouses().Drop(ctx, "w"))
+			}
+			kept := policy.New(registrytest.Ledger(store), nil)
+			if row.want == 0 {
+				_, conditions, err := kept.ReloadFor(t.Context(), "w")
+				if must(t, err); len(conditions) > 0 {
+					t.Errorf("the warehouse is gone, and has the conditions %v", conditions)
+				}
+			} else if err := kept.Put(t.Context(), served.Scopes(), row.scope, enabled, nil); moorage.KindOf(err) != row.want {
+				t.Errorf("the policy was answered with %v, want %s", err, row.want)
+			}
+			if store.before != nil {
+				t.Fatal("nothing was dropped meanwhile")
+			}
+			for _, prefix := range []string{"w/", "n/", "t/"} {
+				left, err := store.List(t.Context(), registry.TableMaintenancePolicy, prefix, "", registry.ListLimitMax)
+				if must(t, err); len(left) > 0 {
+					t.Errorf("%s is left", left[0].Key)
+				}
+			}
+		})
 	}
 }
 
