@@ -121,7 +121,8 @@ func (p *parts) readNamed(ctx context.Context, by directory.Asker, asked access.
 	if path.ID() != found.Pointer.NamespaceID || !entry.Record.Exists() || entry.Value.Pointer != found.Pointer.ID {
 		return named{}, ledger.ErrRetry
 	}
-	return named{ident: ident, entry: entry, pointer: found, path: path}, nil
+	// found may have come with an earlier version of the warehouse, see directory.WarehouseTrust.
+	return named{ident: ident, entry: entry, pointer: p.directory.Along(path, found), path: path}, nil
 }
 
 // readUnprotected is like readNamed, for a change that protection can refuse.

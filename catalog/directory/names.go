@@ -240,6 +240,11 @@ func (d *Directory) newFound(record registry.Record, pointer registry.Pointer, p
 	}
 }
 
+// Along returns found, with its warehouse as it is in path. path leads to the namespace of found.
+func (d *Directory) Along(path *Path, found *Found) *Found {
+	return d.newFound(found.Record, found.Pointer, path)
+}
+
 // findFromRoot resolves ident by reads from the warehouse down. If the records remain inconsistent,
 // it returns KindUnavailable after requestTimeout. This package never leaves records inconsistent.
 func (d *Directory) findFromRoot(ctx context.Context, k *Kind, ident moorage.Identifier) (*Found, error) {

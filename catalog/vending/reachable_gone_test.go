@@ -7,6 +7,8 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/maintenance/retention"
 	"moorage/registry"
@@ -81,6 +83,52 @@ func TestClaimOfWhatIsGonePasses(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestDropReadsTheOffers: another node has just made a warehouse offer credentials, and has given
+// one. A node that still has the earlier warehouse in memory drops the table. Its location is
+// reserved until the credential has expired, and a purge reaches the files as the present warehouse
+// does.
+func TestDropReadsTheOffers(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(f *catalogkit.Fixture, node *catalogkit.Instance) error{
+		"drop": func(f *catalogkit.Fixture, node *catalogkit.Instance) error {
+			return node.DropTable(f.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{})
+		},
+		"unregister": func(f *catalogkit.Fixture, node *catalogkit.Instance) error {
+			_, err := node.UnregisterTable(f.Ctx, catalogkit.LakeIdent())
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _ := catalogkit.NewRestingFixture(t)
+			_, err := f.Warehouses().Change(f.Ctx, "lake", warehouses.Change{Delegation: []vending.Delegation{}})
+			must(t, err)
+			node := f.Other(f.Store)
+			_, err = node.LoadTable(f.Ctx, catalogkit.LakeIdent())
+			must(t, err)
+			_, err = f.Warehouses().Change(f.Ctx, "lake", warehouses.Change{
+				Delegation: catalogkit.BothWays, Storage: map[string]*string{"region": new("b")},
+			})
+			must(t, err)
+			if given := f.Given("a", catalogkit.BothWays...); given.Delegation != vending.VendedCredentials {
+				t.Fatalf("given %+v", given)
+			}
+			must(t, leave(f, node))
+			pointers, err := f.Ledger.List(f.Ctx, registry.TablePointer, "", "", 1)
+			must(t, err)
+			for _, record := range pointers {
+				if dropped, err := ledger.Decode[registry.Pointer](record); err != nil || dropped.Storage["region"] != "b" {
+					t.Errorf("it was dropped with the storage %v, %v", dropped.Storage, err)
+				}
+			}
+			catalogkit.WantKind(t, f.AnotherAt(catalogkit.RestingTable, false), moorage.KindCommitFailed)
+			f.Clock.Advance(catalogkit.LimitedLife)
+			must(t, f.AnotherAt(catalogkit.RestingTable, false))
+			f.WantClean()
+		})
 	}
 }
 
