@@ -125,8 +125,10 @@ type registration struct {
 	claim    registry.Record // the record of the table-uuid
 	holder   registry.Record // the pointer that claim names
 	// left is the tombstone that the table or view of the file left at its location when its
-	// pointer ended. It is zero if there is no such tombstone.
-	left registry.Tombstone
+	// pointer ended. It is zero if there is no such tombstone. leftRecord is the record of any
+	// tombstone at that location.
+	left       registry.Tombstone
+	leftRecord registry.Record
 
 	pointer   registry.Pointer   // the holder's present pointer, or a new one
 	unchanged registry.Condition // requires that the pointer is unchanged
@@ -347,6 +349,7 @@ func (p *parts) readHolders(ctx context.Context, r *registration) error {
 		if r.left, err = claims.TombstoneOf(last, r.document.UUID()); err != nil {
 			return err
 		}
+		r.leftRecord = last
 	}
 	if r.entry.Record.Exists() {
 		if r.occupant = records[1]; !r.occupant.Exists() {
@@ -392,6 +395,9 @@ func (p *parts) readClaims(ctx context.Context, by directory.Asker, r *registrat
 	if err == nil {
 		err = p.claims.PlanKept(ctx, &r.claimed, roots, r.pointer.Claims, r.who)
 	}
+	if err == nil && !r.requiresLeft() {
+		return ledger.ErrRetry
+	}
 	taken, ok := errors.AsType[*claims.TakenError](err)
 	if ok && taken.Own == claims.ByAnother && r.holder.State == registry.StateDropped {
 		return moorage.Errorf(moorage.KindAlreadyExists,
@@ -402,6 +408,21 @@ func (p *parts) readClaims(ctx context.Context, by directory.Asker, r *registrat
 		err = p.unlessTaken(ctx, r.ident, err)
 	}
 	return err
+}
+
+// requiresLeft reports whether the claim requires the tombstone on which r was decided. In the
+// meantime, the table or view may have come back and ended again, with other files to delete.
+func (r *registration) requiresLeft() bool {
+	if r.claim.Exists() { // then no tombstone counts
+		return true
+	}
+	at := slices.IndexFunc(r.claimed.Conditions, func(c registry.Condition) bool {
+		return c.Key.Table == registry.TableTombstone && c.Key.ID == r.claimed.Normalised
+	})
+	if at < 0 {
+		return r.left.TableUUID == ""
+	}
+	return r.claimed.Conditions[at] == ledger.AsRead(r.leftRecord, r.claimed.Conditions[at].Key)
 }
 
 // planRegistration plans that the pointer of r is live, and has the name and the file of r. The

@@ -13,6 +13,7 @@ import (
 	"moorage/catalog/gate"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/storage"
 	"moorage/testkit/catalogkit"
 	"moorage/txlog"
 )
@@ -270,6 +271,44 @@ func TestRegisterLosesToCreate(t *testing.T) {
 	})
 	_, err := f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
 	catalogkit.WantKind(t, err, moorage.KindAlreadyExists)
+}
+
+// statHook runs a hook after each Stat.
+type statHook struct {
+	storage.Store
+	hook *catalogkit.Hook
+}
+
+func (s statHook) Stat(ctx context.Context, location string) (storage.Info, error) {
+	info, err := s.Store.Stat(ctx, location)
+	s.hook.Run()
+	return info, err
+}
+
+// While the last file of an unregistered table is registered, another request registers it, makes
+// the table delete the file, and unregisters the table again. The tombstone that the register has
+// read is no longer the present one, so it reads again, and does not register a file that is gone.
+func TestRegisterReadsItsTombstoneAgain(t *testing.T) {
+	t.Parallel()
+	hook := &catalogkit.Hook{}
+	f := catalogkit.New(t, func(c *catalog.Config) {
+		c.Locks = locks.GrantAll{} // like another node
+		catalogkit.WrapStorage(c, func(inner storage.Store) storage.Store { return statHook{inner, hook} })
+	})
+	f.Create("t")
+	last, err := f.Commit(f.Ctx, ident("t"), catalogkit.CommitRequest(t, `[]`, trimming))
+	must(t, err)
+	must1(f.UnregisterTable(f.Ctx, ident("t")))(t)
+	hook.Once(func() {
+		must1(f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation}))(t)
+		for _, value := range []string{"1", "2"} {
+			must1(f.Commit(f.Ctx, ident("t"), catalogkit.SetProperty(t, "a", value)))(t)
+		}
+		must1(f.UnregisterTable(f.Ctx, ident("t")))(t)
+	})
+	_, err = f.RegisterTable(f.Ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
+	catalogkit.WantKind(t, err, moorage.KindNotFound)
+	f.WantClean()
 }
 
 // TestRegisterRefusesOtherNames: a file must have the name of a metadata file. In the folder of

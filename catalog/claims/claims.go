@@ -240,6 +240,9 @@ func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held re
 	holder := records[0]
 	switch {
 	case !holder.Exists(): // only in a damaged store
+		if at.tombstone.Exists() {
+			planned.Conditions = append(planned.Conditions, ledger.Unchanged(at.tombstone))
+		}
 		return nil
 	case held.Pointer != claimant.Replaces:
 		taken, err = c.takenBy(ctx, holder, claimant)
