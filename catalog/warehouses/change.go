@@ -97,6 +97,9 @@ func (w *Warehouses) Change(ctx context.Context, name string, change Change) (De
 	if err != nil {
 		return Details{}, moorage.Annotate(op, name, err)
 	}
+	if id := next.before.Secret.ID; next.reseals && next.value.Secret.ID.IsZero() && !id.IsZero() {
+		_ = w.endUnneeded(ctx, registry.SecretKey(id)) // if it fails, RewrapSecrets does it later
+	}
 	details, err := w.detailsOf(ctx, next.kept)
 	return details, moorage.Annotate(op, name, err)
 }
@@ -323,13 +326,13 @@ func (w *Warehouses) planChange(ctx context.Context, next *changed) (*commit.Pla
 
 // planSecret plans the record of the secret. For values that the change does not name, the present
 // record counts, because they may have been sealed again since next was prepared. If the warehouse
-// has no secret and gets none, planSecret returns no conditions and no writes.
+// gets no secret, planSecret returns no conditions and no writes. A table that is dropped until the
+// Apply may need the former secret, so only endUnneeded deletes it.
 func (w *Warehouses) planSecret(ctx context.Context, next *changed) ([]registry.Condition, []registry.Write, error) {
-	id := cmp.Or(next.value.Secret.ID, next.before.Secret.ID)
-	if id.IsZero() {
+	if next.value.Secret.ID.IsZero() {
 		return nil, nil, nil
 	}
-	key := registry.SecretKey(id)
+	key := registry.SecretKey(next.value.Secret.ID)
 	records, err := w.ledger.Get(ctx, key)
 	if err != nil {
 		return nil, nil, err
@@ -347,16 +350,6 @@ func (w *Warehouses) planSecret(ctx context.Context, next *changed) ([]registry.
 			}
 		}
 	}
-	if !next.value.Secret.ID.IsZero() {
-		writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, next.secret))
-		return []registry.Condition{required}, writes, err
-	}
-	if !records[0].Exists() {
-		return nil, nil, nil // only the reference in the warehouse is removed: the secret is already gone
-	}
-	needed, err := w.isOfDropped(ctx, key)
-	if err != nil || needed {
-		return []registry.Condition{required}, nil, err
-	}
-	return []registry.Condition{required}, []registry.Write{registry.Delete(key)}, nil
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, next.secret))
+	return []registry.Condition{required}, writes, err
 }

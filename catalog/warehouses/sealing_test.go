@@ -2,11 +2,14 @@ package warehouses_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/catalog"
@@ -253,4 +256,57 @@ func TestSecretsAreRewrapped(t *testing.T) {
 	}
 	must(t, s.Warehouses().Drop(s.Ctx, "a"))
 	wantSecrets(1, now)
+}
+
+// beforeStore is a store that calls a function once, when an Apply with the record at key begins.
+type beforeStore struct {
+	registry.Store
+	key registry.Key
+	do  func()
+}
+
+func (s *beforeStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if do := s.do; do != nil && slices.ContainsFunc(batch.Writes, func(w registry.Write) bool { return w.Key == s.key }) {
+		s.do = nil
+		do()
+	}
+	return s.Store.Apply(ctx, batch)
+}
+
+// TestSecretOfATableDroppedMeanwhile drops a table while the secret of its warehouse is removed.
+// The dropped table keeps the secret, which its purge needs once the warehouse is gone.
+func TestSecretOfATableDroppedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newSealed(t)
+	s.CreateLake(nil)
+	_, err := s.CreateTable(s.Ctx, catalogkit.LakeIdent(), catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+	must(t, err)
+	changeSecret(t, s.Fixture, "lake", "old")
+	store := &beforeStore{Store: s.Store, key: registry.WarehouseKey("lake")}
+	_, node := twoNodes(t, s.Fixture, store)
+	store.do = func() { must(t, s.DropTable(s.Ctx, catalogkit.LakeIdent(), catalog.DropOptions{Purge: true})) }
+	_, err = node.Warehouses().Change(s.Ctx, "lake", warehouses.Change{
+		Secrets: map[string]map[string]string{storage.SecretServer: nil},
+	})
+	must(t, err)
+	if store.do != nil {
+		t.Fatal("no table was dropped meanwhile")
+	}
+	secrets := func() (count int) {
+		page, err := s.Store.List(s.Ctx, registry.TableSecret, "", "", registry.ListLimitMax)
+		must(t, err)
+		return len(page) - 1 // without the ID of the store
+	}
+	if secrets() != 1 {
+		t.Error("the secret of the dropped table is gone")
+	}
+	must(t, s.DropNamespace(s.Ctx, "lake", moorage.Namespace{"ns"}))
+	must(t, s.Warehouses().Drop(s.Ctx, "lake"))
+	s.Clock.Advance(time.Hour)
+	must(t, s.PurgeAll(s.Ctx))
+	_, err = s.As(moorage.System("test")).Warehouses().RewrapSecrets(s.Ctx)
+	if must(t, err); secrets() != 0 {
+		t.Error("the secret stays although no table needs it")
+	}
+	s.WantClean()
 }

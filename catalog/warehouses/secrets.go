@@ -226,17 +226,39 @@ func (w *Warehouses) rewrap(ctx context.Context, store registry.ID, key registry
 			}
 			write = writes[0]
 		}
-		change, err := w.ledger.NewChange(ctx, w.caller, "rewrap-secret", moorage.Identifier{})
-		if err != nil {
-			return err
-		}
-		_, err = w.ledger.Apply(ctx, ledger.Mutation{
-			Change: change, Conditions: []registry.Condition{ledger.Unchanged(records[0])},
-			Writes: []registry.Write{write},
-		})
-		return ledger.RetryOnConflict(err)
+		return w.apply(ctx, "rewrap-secret", records[0], write)
 	})
 	return changed, err
+}
+
+// endUnneeded deletes the secret at key, unless a warehouse or a dropped table needs it. A table
+// can get a secret by its drop only while its warehouse has that secret. So once no warehouse has
+// it, no further table can need it.
+func (w *Warehouses) endUnneeded(ctx context.Context, key registry.Key) error {
+	return w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := w.ledger.Get(ctx, key)
+		if err != nil || !records[0].Exists() {
+			return err
+		}
+		needed, err := w.isNeeded(ctx, key)
+		if err != nil || needed {
+			return err
+		}
+		return w.apply(ctx, "end-secret", records[0], registry.Delete(key))
+	})
+}
+
+// apply writes the record of a secret, and requires that it is unchanged.
+func (w *Warehouses) apply(ctx context.Context, operation string, record registry.Record,
+	write registry.Write) error {
+	change, err := w.ledger.NewChange(ctx, w.caller, operation, moorage.Identifier{})
+	if err != nil {
+		return err
+	}
+	_, err = w.ledger.Apply(ctx, ledger.Mutation{
+		Change: change, Conditions: []registry.Condition{ledger.Unchanged(record)}, Writes: []registry.Write{write},
+	})
+	return ledger.RetryOnConflict(err)
 }
 
 // rewrapValues seals the values of a secret with the present key, in place. changed is true if any
