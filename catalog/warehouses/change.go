@@ -217,11 +217,8 @@ func (n *changed) rebase(present kept) error {
 		return moorage.Errorf(moorage.KindUnavailable, "Warehouse is being dropped: %s", present.name)
 	}
 	value, before := present.value, n.before
-	if n.change.isOfStorage() && (value.ID != before.ID || value.Secret.ID != before.Secret.ID ||
-		value.Secret.Version != before.Secret.Version || !maps.Equal(value.Storage, before.Storage) ||
-		!slices.Equal(value.Delegation, before.Delegation) ||
-		!slices.Equal(value.AllowedLocations, before.AllowedLocations)) {
-		return moorage.Errorf(moorage.KindCommitFailed, "The warehouse was changed at the same time: %s", present.name)
+	if n.change.isOfStorage() && !isReachedAs(value, before) {
+		return changedMeanwhile(present.name)
 	}
 	secret := n.value.Secret
 	n.kept = present
@@ -238,6 +235,18 @@ func (n *changed) rebase(present kept) error {
 		return err
 	}
 	return registry.CheckProperties(n.value.Properties)
+}
+
+// isReachedAs reports whether two versions of a warehouse have the same settings for reaching the
+// files, so that a test of one is also a test of the other.
+func isReachedAs(a, b registry.Warehouse) bool {
+	return a.ID == b.ID && a.Secret.ID == b.Secret.ID && a.Secret.Version == b.Secret.Version &&
+		maps.Equal(a.Storage, b.Storage) && slices.Equal(a.Delegation, b.Delegation) &&
+		slices.Equal(a.AllowedLocations, b.AllowedLocations)
+}
+
+func changedMeanwhile(name string) error {
+	return moorage.Errorf(moorage.KindCommitFailed, "The warehouse was changed at the same time: %s", name)
 }
 
 // edited returns values after applying edits. A non-nil edit sets a value, and a nil edit removes

@@ -349,6 +349,28 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestValidateMeetsChange changes the storage of a warehouse while the earlier one is tested. The
+// result is about the earlier storage, so the offers of the warehouse stay.
+func TestValidateMeetsChange(t *testing.T) {
+	t.Parallel()
+	f, venders, _ := catalogkit.NewVendingFixture(t, catalogkit.BothWays...)
+	store := &beforeStore{Store: f.Store, key: registry.WarehouseKey("lake")}
+	a, b := twoNodes(t, f, store)
+	venders.Probes = storage.ErrUnenforced
+	store.do = func() {
+		venders.Probes = nil
+		_, err := a.Warehouses().Change(f.Ctx, "lake", toEndpoint("two"))
+		must(t, err)
+	}
+	_, err := b.Warehouses().Validate(f.Ctx, "lake")
+	catalogkit.WantKind(t, err, moorage.KindCommitFailed)
+	details, err := f.Warehouses().Load(f.Ctx, "lake")
+	must(t, err)
+	if details.Storage["endpoint"] != "two" || !slices.Equal(details.Delegation, catalogkit.BothWays) {
+		t.Errorf("the warehouse is %+v", details)
+	}
+}
+
 // TestStopVendingWhileTheStorageIsAway removes delegations while the storage is unavailable,
 // because that needs no storage.
 func TestStopVendingWhileTheStorageIsAway(t *testing.T) {

@@ -48,15 +48,18 @@ const trialFiles = "files"
 // access to the files of all tables. So Validate removes that delegation from the warehouse's
 // offers. The caller needs manage on the warehouse, or admin.
 //
-// Further errors: KindNoSuchWarehouse. A failed test is not an error: see Validation.Trials.
+// Further errors: KindNoSuchWarehouse. KindCommitFailed if delegations must be removed, but another
+// request changed the settings for reaching the files during the test. A failed test is not an
+// error: see Validation.Trials.
 func (w *Warehouses) Validate(ctx context.Context, name string) (found Validation, err error) {
 	const op = "warehouses.Validate"
+	var tested registry.Warehouse
 	_, err = w.pipeline.Submit(ctx, commit.Intent{
 		Caller: w.caller, Verb: gate.ValidateWarehouse, On: []moorage.Identifier{{Warehouse: name}}, Silent: true,
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			present, err := w.read(ctx, gate.ValidateWarehouse, name)
 			if err == nil {
-				found = w.validate(ctx, present.value)
+				tested, found = present.value, w.validate(ctx, present.value)
 			}
 			return commit.Scope{}, err
 		},
@@ -65,6 +68,9 @@ func (w *Warehouses) Validate(ctx context.Context, name string) (found Validatio
 				return &commit.Plan{Empty: true}, nil
 			}
 			present, err := w.read(ctx, gate.ValidateWarehouse, name)
+			if err == nil && !isReachedAs(present.value, tested) {
+				err = changedMeanwhile(name)
+			}
 			if err != nil {
 				return nil, err
 			}
