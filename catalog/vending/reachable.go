@@ -18,7 +18,8 @@ const (
 
 // ReachableUntil returns the time until which engines may hold credentials or signatures for the
 // files of a table that is dropped now. offers are the delegations that its warehouse offers. It
-// returns zero if engines hold no credentials and no signatures.
+// returns zero if engines hold no credentials and no signatures. It does not know about delegations
+// that the warehouse offered before; the reference tells operators to wait.
 func ReachableUntil(now time.Time, offers []string, store storage.Store) time.Time {
 	switch {
 	case len(offers) == 0:
