@@ -73,7 +73,7 @@ func (p *parts) targetOf(by directory.Asker, ident moorage.Identifier, steps []m
 		Asks: by.Verb.NeedsFor(gate.OfObject, gate.ForUpdates, askedBy(steps)),
 	}
 	if !create {
-		target.Admits = p.checkPathUpdates(by, ident, steps)
+		target.Admits = p.checkPathUpdates(by, ident, pathsOf(steps))
 		return target, err
 	}
 	if by.Verb == gate.Commit {

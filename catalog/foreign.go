@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"moorage"
@@ -127,35 +128,61 @@ func (p *parts) mayLocateIn(ctx context.Context, by directory.Asker, warehouse s
 	return err
 }
 
-// checkPathUpdates returns the check of the file locations that steps set on an existing table, for
-// commit.Target.Admits. It is nil if they set none. The check calls vending.CheckPaths. Whether or
-// not the warehouse offers delegations, places where other tables or views live require locate: see
-// mayName.
-func (p *parts) checkPathUpdates(by directory.Asker, ident moorage.Identifier, steps []metadata.Step) func(
-	ctx context.Context, found *directory.Found) error {
-	var properties map[string]string // most commits set no such property
-	var locations []string
-	for _, step := range steps {
-		for _, update := range step.Updates {
-			for name, value := range update.Properties() {
-				if !gate.IsPathProperty(name) {
-					continue
-				}
-				if properties == nil {
-					properties = make(map[string]string)
-				}
-				properties[name] = value
+// locating is an update that can set where files are.
+type locating interface {
+	Properties() iter.Seq2[string, string]
+	Location() string
+}
+
+// pathUpdates are the file locations that updates set.
+type pathUpdates struct {
+	properties map[string]string // the path properties; nil for most commits
+	locations  []string
+}
+
+// pathsIn returns the file locations that updates set.
+func pathsIn[U locating](updates []U) (paths pathUpdates) {
+	for _, update := range updates {
+		for name, value := range update.Properties() {
+			if !gate.IsPathProperty(name) {
+				continue
 			}
-			if location := update.Location(); location != "" {
-				locations = append(locations, location)
+			if paths.properties == nil {
+				paths.properties = make(map[string]string)
 			}
+			paths.properties[name] = value
+		}
+		if location := update.Location(); location != "" {
+			paths.locations = append(paths.locations, location)
 		}
 	}
+	return paths
+}
+
+// pathsOf returns the file locations that steps set.
+func pathsOf(steps []metadata.Step) pathUpdates {
+	if len(steps) == 1 {
+		return pathsIn(steps[0].Updates)
+	}
+	var updates []metadata.Update
+	for _, step := range steps {
+		updates = append(updates, step.Updates...)
+	}
+	return pathsIn(updates)
+}
+
+// checkPathUpdates returns the check of the file locations that a commit sets on an existing table
+// or view, for commit.Target.Admits. It is nil if the commit sets no path property. The check calls
+// vending.CheckPaths. Whether or not the warehouse offers delegations, places where other tables or
+// views live require locate: see mayName.
+func (p *parts) checkPathUpdates(by directory.Asker, ident moorage.Identifier, paths pathUpdates) func(
+	ctx context.Context, found *directory.Found) error {
+	properties := paths.properties
 	if len(properties) == 0 {
 		return nil
 	}
 	return func(ctx context.Context, found *directory.Found) error {
-		own := slices.Concat(locations, found.Pointer.Claims)
+		own := slices.Concat(paths.locations, found.Pointer.Claims)
 		if err := vending.CheckPaths(found.Delegation, properties, own...); err != nil {
 			return err
 		}

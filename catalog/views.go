@@ -85,7 +85,8 @@ func (c *Catalog) replacement(ident moorage.Identifier, updates []metadata.ViewU
 		Verb: gate.Replace, On: []moorage.Identifier{ident},
 		Edits: []commit.Target{{
 			Kind: directory.View(), Ident: ident, Edit: edit,
-			Asks: gate.Replace.NeedsFor(gate.OfObject, gate.ForUpdates, askedByView(updates)),
+			Asks:   gate.Replace.NeedsFor(gate.OfObject, gate.ForUpdates, askedByView(updates)),
+			Admits: c.checkPathUpdates(c.asker(gate.Replace), ident, pathsIn(updates)),
 		}},
 	}
 }

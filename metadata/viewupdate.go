@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -12,9 +13,11 @@ import (
 
 // ViewUpdate is one change in a commit of a view. It is immutable, and safe for concurrent use.
 type ViewUpdate struct {
-	action string
-	names  []string
-	apply  func(b *viewBuilder) error
+	action   string
+	names    []string
+	sets     map[string]string // the properties that it sets
+	location string            // that it sets; empty for other updates
+	apply    func(b *viewBuilder) error
 }
 
 // Action returns the action of the update in lower case, "add-view-version".
@@ -26,6 +29,12 @@ func (u ViewUpdate) String() string { return updateText(u.action, u.names) }
 // Names returns the sorted names of the properties that the update sets or removes. It returns nil
 // for other updates. The caller must not write to the slice.
 func (u ViewUpdate) Names() []string { return u.names }
+
+// Properties ranges over the names and values of the properties that the update sets.
+func (u ViewUpdate) Properties() iter.Seq2[string, string] { return maps.All(u.sets) }
+
+// Location returns the location that the update sets. It is empty for other updates.
+func (u ViewUpdate) Location() string { return u.location }
 
 // viewUpdatesMax is the maximum number of updates in one commit of a view. Engines send four. Each
 // addition is compared with all existing parts, and stays even beyond version.history.num-entries.
@@ -54,9 +63,12 @@ func decodeViewUpdates(r jsontext.Reader) ([]ViewUpdate, error) {
 func (u *ViewUpdate) decode(o jsontext.Fields) (err error) {
 	switch u.action {
 	case "set-properties":
-		u.names, u.apply, err = decodeSetViewProperties(o)
+		u.sets, u.apply, err = decodeSetViewProperties(o)
+		u.names = slices.Sorted(maps.Keys(u.sets))
 	case "remove-properties":
 		u.names, u.apply, err = decodeRemoveViewProperties(o)
+	case "set-location":
+		u.location, u.apply, err = decodeSetViewLocation(o)
 	default:
 		u.apply, err = decodeViewUpdate(o, u.action)
 	}
@@ -71,8 +83,6 @@ func decodeViewUpdate(o jsontext.Fields, action string) (func(*viewBuilder) erro
 		return decodeUpgradeView(o)
 	case "add-schema":
 		return decodeAddViewSchema(o)
-	case "set-location":
-		return decodeSetViewLocation(o)
 	case "add-view-version":
 		return decodeAddViewVersion(o)
 	case "set-current-view-version":
@@ -114,28 +124,28 @@ func decodeAddViewSchema(o jsontext.Fields) (func(*viewBuilder) error, error) {
 	return func(b *viewBuilder) error { return b.addSchema(s) }, err
 }
 
-func decodeSetViewLocation(o jsontext.Fields) (func(*viewBuilder) error, error) {
-	location, _, err := o.Str(keyLocation)
+func decodeSetViewLocation(o jsontext.Fields) (location string, apply func(*viewBuilder) error, err error) {
+	location, _, err = o.Str(keyLocation)
 	location = stripTrailingSlash(location)
 	if err == nil && location == "" {
 		err = illegal("Invalid view location: it must not be empty")
 	}
-	return func(b *viewBuilder) error {
+	return location, func(b *viewBuilder) error {
 		b.changed = b.changed || location != b.location
 		b.location = location
 		return nil
 	}, err
 }
 
-func decodeSetViewProperties(o jsontext.Fields) (names []string, apply func(*viewBuilder) error, err error) {
+func decodeSetViewProperties(o jsontext.Fields) (sets map[string]string, apply func(*viewBuilder) error, err error) {
 	key := o.FirstOf("updates", "updated")
 	c, err := valueOf(o, key)
 	if err != nil {
 		return nil, nil, err
 	}
-	updates, err := c.stringMap(key)
-	return slices.Sorted(maps.Keys(updates)), func(b *viewBuilder) error {
-		b.setProperties(updates)
+	sets, err = c.stringMap(key)
+	return sets, func(b *viewBuilder) error {
+		b.setProperties(sets)
 		return nil
 	}, err
 }

@@ -96,8 +96,8 @@ func TestTakingOverTakesDrop(t *testing.T) {
 	must(t, err)
 }
 
-// TestForeignPlacesTakeLocate: a table may name places in the folder of another table only if its
-// creator has locate there. In this test, the creator has all privileges in one namespace.
+// TestForeignPlacesTakeLocate: a table or view may name places in the folder of another table only
+// if the caller has locate there. In this test, the tenant has all privileges in one namespace.
 func TestForeignPlacesTakeLocate(t *testing.T) {
 	t.Parallel()
 	f := catalogkit.New(t, func(config *catalog.Config) {
@@ -114,6 +114,9 @@ func TestForeignPlacesTakeLocate(t *testing.T) {
 	must(t, err)
 	own := moorage.Identifier{Warehouse: "lake", Namespace: mine, Name: "own"}
 	table, err := f.CreateTable(f.Ctx, own, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+	must(t, err)
+	view := moorage.Identifier{Warehouse: "lake", Namespace: mine, Name: "view"}
+	_, err = f.Catalog.CreateView(f.Ctx, view, catalogkit.ViewRequest(""))
 	must(t, err)
 	f.SwitchAccessOn("lake", map[string]string{"corp:admin": "locate,create,alter,drop,write"})
 	grantOn(f, t, own, "corp:tenant", "locate", "create", "alter", "drop", "write")
@@ -144,7 +147,10 @@ func TestForeignPlacesTakeLocate(t *testing.T) {
 			other.Name += "-made"
 			_, created := as.CreateTable(f.Ctx, other, catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema), Properties: properties})
 			_, committed := as.Commit(f.Ctx, own, change)
-			for how, err := range map[string]error{"register": registered, "create": created, "commit": committed} {
+			_, replaced := as.ReplaceView(f.Ctx, view, catalogkit.SetViewProperty(t, tt.property, tt.place))
+			for how, err := range map[string]error{
+				"register": registered, "create": created, "commit": committed, "replace a view": replaced,
+			} {
 				if (moorage.KindOf(err) == moorage.KindForbidden) != want || !want && err != nil {
 					t.Errorf("%s by %s, %s=%s: %v", how, who, tt.property, tt.place, err)
 				}
