@@ -51,7 +51,8 @@ type check struct {
 	table    registry.Pointer
 	schedule Schedule
 	job      registry.KindSchedule // the kind's part of the schedule
-	rule     policy.Rule
+	policies *policy.Matcher
+	rule     policy.Rule          // by policies and the version that was read
 	summary  registry.Summary     // of the version that was read
 	met      bool                 // whether the summary is known
 	version  registry.Condition   // requires the version of the table that was read first
@@ -131,11 +132,10 @@ func (l *check) decide(ctx context.Context) error {
 	}
 	document := version.Document.(*metadata.Document)
 	l.met, l.summary = true, registry.Summary(document.Summary())
-	matcher := l.config.Policies.Current()
-	t, _ := policy.TypeOf(l.kind)
-	l.rule = policy.Effective(matcher.Chain(l.pointer, l.table.Identifier()), document.Properties())[t]
+	l.policies = l.config.Policies.Current()
+	l.rule = l.ruleOf(version)
 	if !l.rule.IsActive() {
-		if settled, err := l.requireUnchanged(ctx, matcher); err != nil || !settled {
+		if settled, err := l.requireUnchanged(ctx, l.policies); err != nil || !settled {
 			return err // the table stays due
 		}
 		// The hash stays: if the rule returns, it continues from the earlier results.
@@ -147,7 +147,7 @@ func (l *check) decide(ctx context.Context) error {
 		return l.settle(ctx, outcome, time.Time{}, l.rule.Held)
 	}
 	l.job.Rule = l.rule.Hash()
-	required, err := l.requires(ctx, matcher)
+	required, err := l.requires(ctx, l.policies)
 	if err != nil || required == nil {
 		return l.failed(ctx, err)
 	}
@@ -155,6 +155,13 @@ func (l *check) decide(ctx context.Context) error {
 		return l.findOrphans(ctx, required)
 	}
 	return l.expire(ctx, document, required)
+}
+
+// ruleOf returns the rule of a version of the table.
+func (l *check) ruleOf(version *catalog.Version) policy.Rule {
+	t, _ := policy.TypeOf(l.kind)
+	properties := version.Document.(*metadata.Document).Properties()
+	return policy.Effective(l.policies.Chain(l.pointer, version.Ident), properties)[t]
 }
 
 // snapshotAhead explains why no snapshot of the table may expire now. It returns "" if snapshots
@@ -356,15 +363,23 @@ func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
 
 // extra returns additional conditions and writes for the first Apply of a job. The conditions
 // require that the policies and the table's schedule are unchanged. The writes remove the due time.
+// No job begins on a version that has another rule, because its table opted out or was renamed.
 func (l *check) extra(required []registry.Condition) jobs.Extra {
-	return func() ([]registry.Condition, []registry.Write, error) {
+	return func(on *catalog.Version) ([]registry.Condition, []registry.Write, error) {
+		if l.ruleOf(on).Hash() != l.rule.Hash() {
+			return nil, nil, jobs.ErrBusy
+		}
+		conditions := required[:len(required):len(required)]
+		if l.kind == policy.Orphans { // the commit of an expiry requires its version itself
+			conditions = append(conditions, ledger.Unchanged(on.Found.Record))
+		}
 		job := l.job
 		job.Due, job.Last, job.Outcome, job.Error, job.Held = time.Time{}, l.now, outcomeDone, "", ""
 		job.Tries, job.Laters, job.LaterSince = 0, 0, time.Time{}
 		after := l.schedule.Value.With(job)
 		after.Rules = l.summary.Rules
 		change, err := l.schedule.Move(after)
-		return append(required[:len(required):len(required)], change.Conditions...), change.Writes, err
+		return append(conditions, change.Conditions...), change.Writes, err
 	}
 }
 

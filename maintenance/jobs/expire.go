@@ -81,8 +81,10 @@ func planExpiry(document *metadata.Document, s SnapshotSettings, now time.Time) 
 	return metadata.PlanExpire(document, retention, now), nil
 }
 
-// Extra returns the caller's additional conditions and writes for the first step of a job.
-type Extra func() ([]registry.Condition, []registry.Write, error)
+// Extra returns the caller's additional conditions and writes for the first step of a job. on is
+// the version of the table that the step acts on. Each attempt calls it again. It returns ErrBusy
+// if the job must not begin on that version.
+type Extra func(on *catalog.Version) ([]registry.Condition, []registry.Write, error)
 
 // Began is the result of the first step of a job.
 type Began struct {
@@ -152,7 +154,7 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 		Verb: gate.Expire, Plan: e.plan, Beside: e.writesOf,
 	})
 	switch {
-	case errors.Is(err, catalog.ErrBeside):
+	case errors.Is(err, catalog.ErrBeside), errors.Is(err, ErrBusy):
 		j.stats.committed(commitLost)
 		return began, ErrBusy
 	case err != nil:
@@ -230,7 +232,7 @@ func (e *expiring) writesOf(ctx context.Context, before, next *catalog.Version) 
 	beside := catalog.Beside{Rule: e.settings.Rule}
 	if e.extra != nil {
 		var err error
-		if beside.Conditions, beside.Writes, err = e.extra(); err != nil {
+		if beside.Conditions, beside.Writes, err = e.extra(before); err != nil {
 			return beside, err
 		}
 	}

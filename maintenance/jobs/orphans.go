@@ -29,6 +29,9 @@ const (
 	// have more than a given share of all bytes.
 	orphansFew          = 100
 	orphansShareInverse = 5
+	// beginsMax is the maximum number of attempts to begin a job. Another attempt follows if a
+	// commit was faster.
+	beginsMax = 5
 )
 
 // OrphanSettings decide which unreachable files are deleted, and when.
@@ -94,7 +97,8 @@ func (j *Jobs) FindOrphans(ctx context.Context, pointer registry.ID, s OrphanSet
 		Folder: storage.Join(folder, id.String()), Node: j.owner,
 	}
 	at := &job{value: value}
-	if _, err := j.look(ctx, at, input{}); err != nil {
+	look, err := j.look(ctx, at, input{})
+	if err != nil {
 		return Began{}, asHeld(err)
 	}
 	if err := ownFolder(ctx, j, store, warehouse); err != nil {
@@ -106,7 +110,7 @@ func (j *Jobs) FindOrphans(ctx context.Context, pointer registry.ID, s OrphanSet
 		}
 	}
 	began := Began{Table: version.Ident, Job: id}
-	return began, j.beginOrphans(ctx, value, store, s, extra)
+	return began, j.beginOrphans(ctx, at, look, store, s, extra)
 }
 
 func checkOrphans(s OrphanSettings) error {
@@ -125,9 +129,10 @@ func asHeld(err error) error {
 	return err
 }
 
-// beginOrphans writes the input and the record of a job.
-func (j *Jobs) beginOrphans(ctx context.Context, value registry.Job, store storage.Store, s OrphanSettings,
+// beginOrphans writes the input and the record of a job on the version of the table in look.
+func (j *Jobs) beginOrphans(ctx context.Context, at *job, look *look, store storage.Store, s OrphanSettings,
 	extra Extra) error {
+	value := at.value
 	body, err := json.Marshal(input{Version: inputVersion, Orphans: &s})
 	if err != nil {
 		return err
@@ -149,20 +154,31 @@ func (j *Jobs) beginOrphans(ctx context.Context, value registry.Job, store stora
 	if err != nil {
 		return err
 	}
-	batch := registry.Batch{Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes}
-	if extra != nil {
-		conditions, more, err := extra()
-		if err != nil {
-			return err
+	for try := 1; ; try++ {
+		batch := registry.Batch{Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes}
+		if extra != nil {
+			var more registry.Batch
+			if more.Conditions, more.Writes, err = extra(look.version); err != nil {
+				break
+			}
+			batch.Conditions = append(batch.Conditions, more.Conditions...)
+			batch.Writes = append(writes[:len(writes):len(writes)], more.Writes...)
 		}
-		batch.Conditions, batch.Writes = append(batch.Conditions, conditions...), append(batch.Writes, more...)
+		_, err = j.ledger.Step(ctx, batch)
+		failed, isFailed := registry.FailedCondition(err)
+		if !isFailed {
+			return ledger.StepError("jobs.beginOrphans", err)
+		}
+		if err = ErrBusy; failed.Key != registry.PointerKey(value.Pointer) || try == beginsMax {
+			break
+		}
+		if look, err = j.look(ctx, at, input{}); err != nil { // there was a commit
+			err = asHeld(err)
+			break
+		}
 	}
-	_, err = j.ledger.Step(ctx, batch)
-	if _, failed := registry.FailedCondition(err); failed {
-		deleteFiles(context.WithoutCancel(ctx), j, store, value.Folder, []string{file.Location})
-		return ErrBusy
-	}
-	return ledger.StepError("jobs.beginOrphans", err)
+	deleteFiles(context.WithoutCancel(ctx), j, store, value.Folder, []string{file.Location})
+	return err
 }
 
 // mark lists the orphans in the claims of a table. set has the files that the table's versions

@@ -1,0 +1,71 @@
+package due_test
+
+import (
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/maintenance/policy"
+)
+
+// TestChangedBehindACheck: a table opts out, or leaves the namespace of the policy, right before
+// the Apply that begins its job. Then no snapshot expires and no job begins.
+func TestChangedBehindACheck(t *testing.T) {
+	ns := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}}
+	other := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"other"}, Name: "t"}
+	for name, of := range map[string]policy.Type{
+		"snapshots": policy.SnapshotManagement, "orphans": policy.UnreferencedFileRemoval,
+	} {
+		for what, test := range map[string]struct {
+			change func(w *world)
+			begins bool
+			ident  moorage.Identifier // the table's name afterwards
+		}{
+			"nothing": {func(*world) {}, true, ident("t")},
+			"commit": {func(w *world) {
+				w.commit("t", `{"action":"set-properties","updates":{"a":"b"}}`)
+			}, true, ident("t")},
+			"opt-out": {func(w *world) {
+				w.commit("t", `{"action":"set-properties","updates":{"moorage.maintenance.`+name+`.enabled":"false"}}`)
+			}, false, ident("t")},
+			"rename": {func(w *world) { must(w.t, w.ann().RenameTable(w.ctx, ident("t"), other)) }, false, other},
+		} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				overStores(t, func(t *testing.T, w *world) {
+					_, err := w.ann().CreateNamespace(w.ctx, "w", other.Namespace, nil)
+					must(t, err)
+					id, history := w.table("t", 1)
+					for range 30 {
+						w.clock.Advance(time.Second)
+						w.commit("t", history.Append("main", 1)...)
+					}
+					settings := policy.Settings{policy.MaxSnapshotAgeHours: "2", policy.MinSnapshotsToExpire: "1"}
+					if of == policy.UnreferencedFileRemoval {
+						settings = nil
+					}
+					w.put(ns, of, settings)
+					must(t, w.monitor.RunOnce(w.ctx))
+					w.clock.Advance(100 * 24 * time.Hour)
+					happened := false
+					store := &meddler{Store: w.store, before: func() { happened = true; test.change(w) }}
+					late := w.newNode(store, true)
+					for range 3 { // the server must first have known the snapshots for a while
+						must(t, late.planner.RunOnce(w.ctx))
+						w.clock.Advance(2 * time.Hour)
+					}
+					under, _, err := w.jobs.List(w.ctx, id, "", 0)
+					must(t, err)
+					loaded, err := w.ann().LoadTable(w.ctx, test.ident)
+					must(t, err)
+					left := 0
+					for range loaded.Document.Snapshots() {
+						left++
+					}
+					if !happened || test.begins != (len(under) == 1) || !test.begins && left != 30 {
+						t.Errorf("the change happened: %t; %d jobs, %d snapshots: %+v", happened, len(under), left, w.schedule(id))
+					}
+				})
+			})
+		}
+	}
+}
