@@ -5,11 +5,15 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/maintenance/due"
+	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
+	"moorage/metadata"
+	"moorage/registry"
 )
 
-// TestChangedBehindACheck: a table opts out, or leaves the namespace of the policy, right before
-// the Apply that begins its job. Then no snapshot expires and no job begins.
+// TestChangedBehindACheck: a table opts out, leaves the namespace of the policy, or is paused right
+// before the Apply that begins its job. Then no snapshot expires and no job begins.
 func TestChangedBehindACheck(t *testing.T) {
 	ns := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}}
 	other := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"other"}, Name: "t"}
@@ -27,6 +31,9 @@ func TestChangedBehindACheck(t *testing.T) {
 			}, true, ident("t")},
 			"opt-out": {func(w *world) {
 				w.commit("t", `{"action":"set-properties","updates":{"moorage.maintenance.`+name+`.enabled":"false"}}`)
+			}, false, ident("t")},
+			"pause": {func(w *world) {
+				must(w.t, w.steering().Pause(w.ctx, w.ann().Scopes(), ident("t"), "test", "ann"))
 			}, false, ident("t")},
 			"rename": {func(w *world) { must(w.t, w.ann().RenameTable(w.ctx, ident("t"), other)) }, false, other},
 		} {
@@ -66,6 +73,36 @@ func TestChangedBehindACheck(t *testing.T) {
 					}
 				})
 			})
+		}
+	}
+}
+
+// TestPausedBehindARequest: an operator requests a job, and another one pauses the table right
+// before the Apply that begins it. The first one is told, and no job begins.
+func TestPausedBehindARequest(t *testing.T) {
+	t.Parallel()
+	for name, asked := range map[string]due.JobRequest{
+		"snapshots": {Snapshots: &jobs.SnapshotSettings{Retention: metadata.Retention{MinSnapshots: 1}}},
+		"orphans":   {Orphans: &jobs.OrphanSettings{OlderThan: 72 * time.Hour}},
+	} {
+		w := newWorld(t, inMemory)
+		id, history := w.table("t", 1)
+		for range 5 {
+			w.commit("t", history.Append("main", 1)...)
+		}
+		w.clock.Advance(time.Hour)
+		steering := w.steering()
+		store := &meddler{
+			Store:  w.store,
+			on:     func(write registry.Write) bool { return write.Key.Table == registry.TableJob },
+			before: func() { must(t, steering.Pause(w.ctx, w.ann().Scopes(), ident("t"), "test", "bob")) },
+		}
+		steering.Jobs = w.newNode(store, true).jobs
+		_, err := steering.Begin(w.ctx, w.ann().Scopes(), ident("t"), asked)
+		under, _, failed := w.jobs.List(w.ctx, id, "", 0)
+		must(t, failed)
+		if moorage.KindOf(err) != moorage.KindCommitFailed || store.before != nil || len(under) > 0 || w.snapshots("t") != 5 {
+			t.Errorf("%s: %v, %d jobs, %d snapshots", name, err, len(under), w.snapshots("t"))
 		}
 	}
 }

@@ -23,7 +23,8 @@ type JobRequest struct {
 // Begin begins a job on the table called ident. Policies have no effect on it.
 //
 // Errors: KindIllegalArgument if nothing may be deleted from the table, or if the scope is paused;
-// KindCommitFailed if such a job exists; the errors of catalog.Scopes.Find and jobs.Expire.
+// KindCommitFailed if such a job exists, or if a pause has changed meanwhile; the errors of
+// catalog.Scopes.Find and jobs.Expire.
 func (s *Control) Begin(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked JobRequest) (
 	jobs.Began, error) {
 	const op = "due.Begin"
@@ -31,8 +32,16 @@ func (s *Control) Begin(ctx context.Context, scopes policy.Scopes, ident moorage
 	if err != nil {
 		return jobs.Began{}, err
 	}
-	if err := s.isPaused(ctx, scope); err != nil {
+	pauses, err := s.notPaused(ctx, scope)
+	if err != nil {
 		return jobs.Began{}, err
+	}
+	unpaused, err := jobs.RequirePauses(ctx, s.Ledger, pauses)
+	if err != nil {
+		return jobs.Began{}, moorage.Annotate(op, ident.String(), callerErrors(ident, err))
+	}
+	extra := func(*catalog.Version) ([]registry.Condition, []registry.Write, error) {
+		return []registry.Condition{unpaused}, nil, nil
 	}
 	if asked.Orphans != nil && asked.Orphans.Adopt {
 		if _, err := scopes.Find(ctx, gate.AdoptFiles, moorage.Identifier{Warehouse: ident.Warehouse}); err != nil {
@@ -41,9 +50,9 @@ func (s *Control) Begin(ctx context.Context, scopes policy.Scopes, ident moorage
 	}
 	var began jobs.Began
 	if asked.Orphans != nil {
-		began, err = s.Jobs.FindOrphans(ctx, scope.Pointer, *asked.Orphans, nil)
+		began, err = s.Jobs.FindOrphans(ctx, scope.Pointer, *asked.Orphans, extra)
 	} else {
-		began, err = s.Jobs.Expire(ctx, scope.Pointer, *asked.Snapshots, nil)
+		began, err = s.Jobs.Expire(ctx, scope.Pointer, *asked.Snapshots, extra)
 	}
 	if err = callerErrors(ident, err); err == nil {
 		s.kick()
@@ -59,11 +68,12 @@ func findTable(ctx context.Context, scopes policy.Scopes, v gate.Verb, ident moo
 	return scopes.Find(ctx, v, ident)
 }
 
-// isPaused returns an error if the table's maintenance is paused, and nil if not.
-func (s *Control) isPaused(ctx context.Context, scope catalog.Scope) error {
-	pauses, _, err := s.pauses(ctx)
+// notPaused returns an error if the table's maintenance is paused. Otherwise it returns the record
+// of the pauses.
+func (s *Control) notPaused(ctx context.Context, scope catalog.Scope) (registry.Record, error) {
+	pauses, record, err := s.pauses(ctx)
 	if err != nil {
-		return err
+		return registry.Record{}, err
 	}
 	for _, pause := range pauses.Pauses {
 		if pause.Covers(asPointer(scope)) {
@@ -76,11 +86,11 @@ func (s *Control) isPaused(ctx context.Context, scope catalog.Scope) error {
 			if named {
 				words += " " + moorage.ShellWord(name)
 			}
-			return moorage.Errorf(moorage.KindIllegalArgument, "Maintenance of the %s is paused%s: %s. "+
-				"Resume it with moorage maintain resume %s", object, by, pause.Reason, words)
+			return registry.Record{}, moorage.Errorf(moorage.KindIllegalArgument, "Maintenance of the %s is paused%s: "+
+				"%s. Resume it with moorage maintain resume %s", object, by, pause.Reason, words)
 		}
 	}
-	return nil
+	return record, nil
 }
 
 // ObjectOf returns the object of a pause as commands spell it: "server", or a kind and a name.
@@ -122,7 +132,7 @@ func callerErrors(ident moorage.Identifier, err error) error {
 	}
 	if errors.Is(err, jobs.ErrBusy) {
 		return moorage.Errorf(moorage.KindCommitFailed,
-			"There is a job of this kind on %s; see moorage maintain status", ident)
+			"There is a job of this kind on %s, or a pause has changed; see moorage maintain status", ident)
 	}
 	return err
 }

@@ -51,6 +51,7 @@ type check struct {
 	table    registry.Pointer
 	schedule Schedule
 	job      registry.KindSchedule // the kind's part of the schedule
+	pauses   registry.Record
 	policies *policy.Matcher
 	rule     policy.Rule          // by policies and the version that was read
 	summary  registry.Summary     // of the version that was read
@@ -107,7 +108,8 @@ func (l *check) run(ctx context.Context) error {
 		l.job.Held = HeldBlocked
 		return l.settle(ctx, outcomeBlocked, time.Time{}, l.job.Error)
 	}
-	if paused, err := jobs.IsPaused(records[3], l.table); paused || err != nil { // an unreadable pause pauses all
+	l.pauses = records[3]
+	if paused, err := jobs.IsPaused(l.pauses, l.table); paused || err != nil { // an unreadable pause pauses all
 		return l.settle(ctx, outcomeLater, l.now.Add(pausePause), "")
 	}
 	if !l.enter(ctx, l.table.Warehouse, l.kind, l.pointer) {
@@ -151,6 +153,11 @@ func (l *check) decide(ctx context.Context) error {
 	if err != nil || required == nil {
 		return l.failed(ctx, err)
 	}
+	unpaused, err := jobs.RequirePauses(ctx, l.ledger, l.pauses)
+	if err != nil {
+		return l.failed(ctx, err)
+	}
+	required = append(required, unpaused)
 	if l.kind == policy.Orphans {
 		return l.findOrphans(ctx, required)
 	}
@@ -362,11 +369,13 @@ func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
 }
 
 // extra returns additional conditions and writes for the first Apply of a job. The conditions
-// require that the policies and the table's schedule are unchanged. The writes remove the due time.
-// No job begins on a version that has another rule, because its table opted out or was renamed.
+// require that the policies, the pauses and the table's schedule are unchanged. The writes remove
+// the due time. No job begins on a version that has another rule or is paused, because its table
+// opted out or was renamed.
 func (l *check) extra(required []registry.Condition) jobs.Extra {
 	return func(on *catalog.Version) ([]registry.Condition, []registry.Write, error) {
-		if l.ruleOf(on).Hash() != l.rule.Hash() {
+		paused, err := jobs.IsPaused(l.pauses, on.Found.Pointer)
+		if err != nil || paused || l.ruleOf(on).Hash() != l.rule.Hash() {
 			return nil, nil, jobs.ErrBusy
 		}
 		conditions := required[:len(required):len(required)]

@@ -71,14 +71,19 @@ func testWorkNobodyAsksFor(t *testing.T, w *world) {
 	want("asked for again", false, true, true)
 }
 
-// meddler is a store in which something happens right before a due record is deleted.
+// meddler is a store in which something happens right before a due record is deleted, or before the
+// first write that on selects.
 type meddler struct {
 	registry.Store
+	on     func(registry.Write) bool
 	before func() // nil if nothing happens
 }
 
 func (m *meddler) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	deletes := func(write registry.Write) bool { return write.Key.Table == registry.TableDue && write.Delete }
+	if m.on != nil {
+		deletes = m.on
+	}
 	if before := m.before; before != nil && slices.ContainsFunc(batch.Writes, deletes) {
 		m.before = nil
 		before()

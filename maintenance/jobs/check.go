@@ -249,6 +249,35 @@ func IsPaused(record registry.Record, table registry.Pointer) (bool, error) {
 	return false, nil
 }
 
+// RequirePauses returns the condition that the pauses are still those in record, which was read at
+// PauseKey. If there was no record, it puts an empty one, because the absence of a record can be
+// required only by an Apply that puts it.
+//
+// Errors: ErrBusy if there was no record, and a scope has been paused since.
+func RequirePauses(ctx context.Context, l *ledger.Ledger, record registry.Record) (registry.Condition, error) {
+	key := registry.PauseKey()
+	if record.Exists() {
+		return ledger.Unchanged(record), nil
+	}
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, registry.Pauses{}))
+	if err != nil {
+		return registry.Condition{}, err
+	}
+	_, err = l.Step(ctx, registry.Batch{Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes})
+	if _, failed := registry.FailedCondition(err); err != nil && !failed {
+		return registry.Condition{}, ledger.StepError("jobs.RequirePauses", err)
+	}
+	records, err := l.Get(ctx, key)
+	if err != nil {
+		return registry.Condition{}, err
+	}
+	pauses, err := ledger.Decode[registry.Pauses](records[0])
+	if err == nil && len(pauses.Pauses) > 0 {
+		err = ErrBusy
+	}
+	return ledger.Unchanged(records[0]), err
+}
+
 // errPaused means that an operator has paused the scope of a job.
 var errPaused = errors.New("jobs: paused")
 

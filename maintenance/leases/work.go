@@ -174,15 +174,15 @@ func (w *Work) tryAssign(ctx context.Context, caller moorage.Caller, request Wor
 }
 
 // handOut creates the job and the lease of assigned, and changes the schedule. It returns false if
-// a record has changed in the meantime, or if another lease conflicts.
-func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkRequest, schedule due.Schedule,
-	asked registry.KindSchedule, assigned *Assignment, now time.Time) (bool, error) {
-	id, err := w.config.Ledger.NewID()
+// a record has changed in the meantime, such as that of the pauses, or if another lease conflicts.
+func (s *search) handOut(ctx context.Context, schedule due.Schedule, asked registry.KindSchedule,
+	assigned *Assignment, pauses registry.Record) (bool, error) {
+	id, err := s.config.Ledger.NewID()
 	if err != nil {
 		return false, err
 	}
-	granted, planned, err := w.config.Leases.PlanTake(ctx, caller, Request{
-		Pointer: schedule.Pointer, Scope: "job:" + assigned.Kind, Holder: request.Holder, TTL: request.TTL, Job: id,
+	granted, planned, err := s.config.Leases.PlanTake(ctx, s.caller, Request{
+		Pointer: schedule.Pointer, Scope: "job:" + assigned.Kind, Holder: s.request.Holder, TTL: s.request.TTL, Job: id,
 	})
 	if _, held := errors.AsType[*HeldError](err); held {
 		return false, nil
@@ -198,18 +198,26 @@ func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkR
 	key := registry.JobKey(schedule.Pointer, assigned.Kind)
 	job := registry.Job{
 		ID: id, Kind: assigned.Kind, Pointer: schedule.Pointer, UUID: assigned.TableUUID, Rule: asked.Rule,
-		Caller:  caller.Name,
-		Created: now, Since: now, Touched: now, Lease: granted.Token, Holder: request.Holder, Tries: asked.Tries,
+		Caller:  s.caller.Name,
+		Created: s.now, Since: s.now, Touched: s.now, Lease: granted.Token, Holder: s.request.Holder,
+		Tries: asked.Tries,
 	}
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateAssigned, job))
 	if err != nil {
 		return false, err
 	}
-	change.Conditions = append(change.Conditions, registry.Absent(key), planned.Condition,
+	unpaused, err := jobs.RequirePauses(ctx, s.config.Ledger, pauses)
+	if errors.Is(err, jobs.ErrBusy) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	change.Conditions = append(change.Conditions, registry.Absent(key), planned.Condition, unpaused,
 		registry.StateIs(registry.PointerKey(schedule.Pointer), registry.StateLive))
 	change.Writes = append(append(change.Writes, writes...), planned.Write)
 	assigned.Job, assigned.Lease = id, granted
-	return w.apply(ctx, "leases.handOut", change)
+	return s.apply(ctx, "leases.handOut", change)
 }
 
 // apply applies a change. It returns false if a record has changed in the meantime.

@@ -347,6 +347,12 @@ func TestWorkThatIsNotHandedOut(t *testing.T) {
 	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.PauseKey(), registry.StateNone, value)}})
 	must(t, err)
 	w.wantNothing(ann, "the server is paused")
+	w = newWorld(t, 1)
+	w.stale, w.meanwhile = true, func() {
+		_, err := w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.PauseKey(), registry.StateNone, value)}})
+		must(t, err)
+	}
+	w.wantNothing(ann, "the server is paused meanwhile")
 	for _, bad := range []leases.WorkRequest{{}, {Kinds: []string{jobs.KindOrphans}, Holder: "x"}, {Kinds: []string{kind}, Holder: "x", Wait: time.Hour}} {
 		_, _, err := w.Assign(w.ctx, ann, bad)
 		w.wantKind(err, moorage.KindBadRequest, fmt.Sprint(bad))

@@ -211,7 +211,7 @@ func (s *search) assign(ctx context.Context, on dueWork) (assigned Assignment, f
 		return assigned, false, s.notRequired(ctx, schedule, asked, rule, unchanged)
 	}
 	assigned = Assignment{Kind: on.kind, Table: table.Identifier(), TableUUID: table.TableUUID, Rule: rule}
-	found, err = s.handOut(ctx, s.caller, s.request, schedule, asked, &assigned, s.now)
+	found, err = s.handOut(ctx, schedule, asked, &assigned, records[1])
 	return assigned, found, err
 }
 
