@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -61,7 +62,8 @@ func TestRegisterRacesWithTrimFormer(t *testing.T) {
 			}
 			pointer := f.PointerOf("t").ID
 			tables := f.Catalog.Tables()
-			_, err = tables.TrimFormer(f.Ctx, pointer, kept)
+			_, err = tables.TrimFormer(f.Ctx, pointer, kept,
+				func(context.Context, *catalog.Version) error { return nil })
 			must(t, err)
 			if left := f.Present(files[:4]); len(left) != row.left {
 				t.Errorf("%d of the old files are left, want %d", len(left), row.left)

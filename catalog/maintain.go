@@ -80,11 +80,12 @@ func (t *Tables) Maintain(ctx context.Context, pointer registry.ID, asked Mainte
 type Former = documents.Former
 
 // TrimFormer deletes old metadata files of the live table with this id. A file is deleted if it
-// left the table's metadata log longer ago than kept; see documents.TrimFormer. It creates no
-// version.
+// left the table's metadata log longer ago than kept; see documents.TrimFormer. No file is deleted
+// once allows returns an error for the table's present version. It creates no version.
 //
 // Errors: KindNoSuchTable; the errors of documents.TrimFormer.
-func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (former Former, err error) {
+func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration,
+	allows func(ctx context.Context, present *Version) error) (former Former, err error) {
 	const op = "catalog.TrimFormer"
 	now, err := t.ledger.Time(ctx)
 	if err != nil {
@@ -98,7 +99,10 @@ func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.
 		if err != nil {
 			return err
 		}
-		former, err = t.documents.TrimFormer(ctx, found, now, kept)
+		former, err = t.documents.TrimFormer(ctx, found, now, kept,
+			func(ctx context.Context, table *directory.Found, document *metadata.Document) error {
+				return allows(ctx, commit.VersionOf(table, table.Pointer.Identifier(), document))
+			})
 		return err
 	})
 	return former, moorage.Annotate(op, pointer.String(), err)

@@ -40,11 +40,16 @@ type Former struct {
 	Next time.Time
 }
 
+// Allows returns an error if no file of a table may be deleted. document is the one that table
+// names.
+type Allows func(ctx context.Context, table *directory.Found, document *metadata.Document) error
+
 // TrimFormer deletes metadata files of a live table that left its metadata log longer ago than the
-// duration kept. now is the store's time. It makes no version. It deletes a file only if all three
-// conditions hold: the file is within the claims of the table, a server over this store drew its
-// name for the table, and a log names it. Other files stay, such as files that the table brought
-// from another catalog.
+// duration kept. now is the store's time. It makes no version. Before each announcement and before
+// each deletion, it calls allows with the table's present version. It deletes a file only if all
+// three conditions hold: the file is within the claims of the table, a server over this store drew
+// its name for the table, and a log names it. Other files stay, such as files that the table
+// brought from another catalog.
 //
 // That is safe because no version younger than kept names or logs such a file. The walk finds the
 // last older version, and takes only files that are not in the log of that version or of a later
@@ -56,10 +61,10 @@ type Former struct {
 // if a run is interrupted at any point, or reaches its bounds, the next walk finds the remaining
 // files.
 //
-// Errors: the errors of Current and of the storage; KindUnavailable. The result is valid even with
-// an error.
-func (d *Documents) TrimFormer(ctx context.Context, found *directory.Found, now time.Time, kept time.Duration) (
-	Former, error) {
+// Errors: the errors of Current, of allows and of the storage; KindUnavailable. The result is valid
+// even with an error.
+func (d *Documents) TrimFormer(ctx context.Context, found *directory.Found, now time.Time, kept time.Duration,
+	allows Allows) (Former, error) {
 	present, err := d.Current(ctx, found)
 	if err != nil {
 		return Former{}, err
@@ -83,7 +88,7 @@ func (d *Documents) TrimFormer(ctx context.Context, found *directory.Found, now 
 			former.Next = now
 			break
 		}
-		if found, err = d.trimRound(ctx, found, round); err != nil || found == nil {
+		if found, err = d.trimRound(ctx, found, round, allows); err != nil || found == nil {
 			former.Next = now
 			return former, err
 		}
@@ -307,7 +312,7 @@ func rounds(logs [][]string) [][]formerBatch {
 
 // trimRound announces the files of round and deletes them. It returns the resulting table. It
 // returns nil if the table was registered again since the walk, or no longer exists.
-func (d *Documents) trimRound(ctx context.Context, found *directory.Found, round []formerBatch) (
+func (d *Documents) trimRound(ctx context.Context, found *directory.Found, round []formerBatch, allows Allows) (
 	to *directory.Found, err error) {
 	trims, err := d.formerTrims(round)
 	if err != nil {
@@ -323,6 +328,9 @@ func (d *Documents) trimRound(ctx context.Context, found *directory.Found, round
 		}
 		if !found.Pointer.Since.Equal(since) {
 			return nil
+		}
+		if err := d.checkAllowed(ctx, found, allows); err != nil {
+			return err
 		}
 		now := d.now()
 		moved := *found
@@ -352,10 +360,19 @@ func (d *Documents) trimRound(ctx context.Context, found *directory.Found, round
 		d.trims.end(trims[0].ID)
 		return nil, err
 	}
-	if err = d.deleteFormer(ctx, to, trims[0], round); err != nil {
+	if err = d.deleteFormer(ctx, to, trims[0], round, allows); err != nil {
 		return nil, err
 	}
 	return to, nil
+}
+
+// checkAllowed calls allows with the document that found names.
+func (d *Documents) checkAllowed(ctx context.Context, found *directory.Found, allows Allows) error {
+	document, err := d.Current(ctx, found)
+	if err != nil {
+		return err
+	}
+	return allows(ctx, found, document.(*metadata.Document))
 }
 
 // formerTrims returns one announcement for each folder that has files of this round. The
@@ -387,9 +404,9 @@ func (d *Documents) formerTrims(round []formerBatch) ([]registry.Trim, error) {
 }
 
 // deleteFormer deletes the files of round, which trim announced with the Apply that made table. It
-// deletes no file if there was a register after that Apply.
+// deletes no file if there was a register after that Apply, or if allows refuses it by now.
 func (d *Documents) deleteFormer(ctx context.Context, table *directory.Found, trim registry.Trim,
-	round []formerBatch) error {
+	round []formerBatch, allows Allows) error {
 	if d.now().Sub(trim.At) > trimBeginMax {
 		return moorage.Errorf(moorage.KindUnavailable, "Announcing the metadata files to delete took too long")
 	}
@@ -402,6 +419,10 @@ func (d *Documents) deleteFormer(ctx context.Context, table *directory.Found, tr
 	if now == nil || !now.Pointer.Since.Equal(table.Pointer.Since) {
 		d.trims.end(trim.ID)
 		return nil
+	}
+	if err := d.checkAllowed(ctx, now, allows); err != nil {
+		d.trims.end(trim.ID)
+		return err
 	}
 	for _, batch := range round {
 		if err := deleteFiles(ctx, table.Storage, batch.files); err != nil {

@@ -1,6 +1,7 @@
 package due_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -105,4 +106,47 @@ func TestPausedBehindARequest(t *testing.T) {
 			t.Errorf("%s: %v, %d jobs, %d snapshots", name, err, len(under), w.snapshots("t"))
 		}
 	}
+}
+
+// TestOptOutBehindATrim: no snapshot of a table expires, but metadata files have left its log. The
+// table opts out right before the Apply that announces them. Then they stay.
+func TestOptOutBehindATrim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory)
+	w.former = 48 * time.Hour
+	w.commitFormer("t")
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{
+		policy.MaxSnapshotAgeHours: "2", policy.MinSnapshotsToExpire: "1",
+	})
+	must(t, w.monitor.RunOnce(w.ctx))
+	w.clock.Advance(5 * 24 * time.Hour)
+	before := len(w.list())
+	store := &meddler{
+		Store: w.store,
+		on:    func(write registry.Write) bool { return write.Key.Table == registry.TablePointer },
+		before: func() {
+			w.commit("t", `{"action":"set-properties","updates":{"moorage.maintenance.snapshots.enabled":"false"}}`)
+		},
+	}
+	late := w.newNode(store, true)
+	for range 3 {
+		must(t, late.planner.RunOnce(w.ctx))
+		w.clock.Advance(2 * time.Hour)
+	}
+	if after := len(w.list()); store.before != nil || after != before+1 {
+		t.Errorf("the change happened: %t; %d files before, and %d after", store.before == nil, before, after)
+	}
+}
+
+// commitFormer makes a table of two snapshots on two branches, and 200 further versions.
+func (w *world) commitFormer(name string) registry.ID {
+	w.t.Helper()
+	id, history := w.table(name, 1)
+	w.commit(name, history.Append("main", 1)...)
+	w.commit(name, history.Append("other", 1)...) // each branch keeps one: nothing expires
+	for i := range 200 {
+		w.clock.Advance(time.Second)
+		w.commit(name, fmt.Sprintf(`{"action":"set-properties","updates":{"n":"%d"}}`, i))
+	}
+	return id
 }

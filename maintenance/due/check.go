@@ -171,6 +171,11 @@ func (l *check) ruleOf(version *catalog.Version) policy.Rule {
 	return policy.Effective(l.policies.Chain(l.pointer, version.Ident), properties)[t]
 }
 
+// isOther reports whether the rule of a version differs from that of the version that was read.
+func (l *check) isOther(version *catalog.Version) bool {
+	return l.ruleOf(version).Hash() != l.rule.Hash()
+}
+
 // snapshotAhead explains why no snapshot of the table may expire now. It returns "" if snapshots
 // may expire. A snapshot's time comes from its writer's clock. If that time is ahead of the store's
 // clock, one of the two clocks is wrong, and it is not known which snapshots are old.
@@ -255,7 +260,12 @@ func (l *check) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) 
 	if next := l.job.Former.Add(formerPause); next.After(l.now) && l.job.Mode != ModeOperator {
 		return next
 	}
-	former, err := l.config.Jobs.TrimFormer(ctx, l.pointer)
+	former, err := l.config.Jobs.TrimFormer(ctx, l.pointer, func(present *catalog.Version) error {
+		if l.isOther(present) {
+			return jobs.ErrBusy
+		}
+		return nil
+	})
 	if err != nil {
 		l.log.WarnContext(ctx, "could not delete metadata files that left the metadata log; the next check goes on",
 			"table", l.table.Identifier().String(), "error", moorage.OneLine(err.Error()))
@@ -375,7 +385,7 @@ func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
 func (l *check) extra(required []registry.Condition) jobs.Extra {
 	return func(on *catalog.Version) ([]registry.Condition, []registry.Write, error) {
 		paused, err := jobs.IsPaused(l.pauses, on.Found.Pointer)
-		if err != nil || paused || l.ruleOf(on).Hash() != l.rule.Hash() {
+		if err != nil || paused || l.isOther(on) {
 			return nil, nil, jobs.ErrBusy
 		}
 		conditions := required[:len(required):len(required)]

@@ -1,7 +1,6 @@
 package due_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,13 +17,7 @@ func TestExpiryTrimsMetadataFiles(t *testing.T) {
 	w := newWorld(t, inMemory)
 	w.former = 48 * time.Hour
 	w.node = w.newNode(w.store, true)
-	id, history := w.table("t", 1)
-	w.commit("t", history.Append("main", 1)...)
-	w.commit("t", history.Append("other", 1)...) // each branch keeps one: nothing expires
-	for i := range 200 {
-		w.clock.Advance(time.Second)
-		w.commit("t", fmt.Sprintf(`{"action":"set-properties","updates":{"n":"%d"}}`, i))
-	}
+	id := w.commitFormer("t")
 	files := func() (count int) {
 		for _, file := range w.list() {
 			if strings.HasSuffix(file, ".metadata.json") {

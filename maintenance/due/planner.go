@@ -59,7 +59,7 @@ type Jobs interface {
 	Expire(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings, extra jobs.Extra) (jobs.Began, error)
 	FindOrphans(ctx context.Context, pointer registry.ID, s jobs.OrphanSettings, extra jobs.Extra) (jobs.Began, error)
 	PlanSnapshots(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings) (jobs.Plan, error)
-	TrimFormer(ctx context.Context, pointer registry.ID) (catalog.Former, error)
+	TrimFormer(ctx context.Context, pointer registry.ID, allows func(*catalog.Version) error) (catalog.Former, error)
 }
 
 // Tables is the part of the catalog that the package needs. *catalog.Tables implements it.

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -177,10 +178,12 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 
 // TrimFormer deletes metadata files that left a table's metadata log so long ago that no change
 // record refers to them any more. An interrupted call is harmless, and the next one continues.
-// TrimFormer creates no job and no version of the table.
+// TrimFormer creates no job and no version of the table. It deletes nothing once the table forbids
+// deletions or is paused, or once allows, which may be nil, returns an error for its version.
 //
-// Errors: HeldError; the errors of catalog.TrimFormer.
-func (j *Jobs) TrimFormer(ctx context.Context, pointer registry.ID) (catalog.Former, error) {
+// Errors: HeldError; the errors of allows and of catalog.TrimFormer.
+func (j *Jobs) TrimFormer(ctx context.Context, pointer registry.ID, allows func(*catalog.Version) error) (
+	catalog.Former, error) {
 	const op = "jobs.TrimFormer"
 	if j.former == 0 {
 		return catalog.Former{}, nil
@@ -188,22 +191,43 @@ func (j *Jobs) TrimFormer(ctx context.Context, pointer registry.ID) (catalog.For
 	if err := j.believeClock(ctx); err != nil {
 		return catalog.Former{}, moorage.Annotate(op, pointer.String(), err)
 	}
-	version, table, err := j.tables.TableByID(ctx, pointer)
+	mayTrim := func(ctx context.Context, version *catalog.Version) error {
+		if err := j.mayTrim(ctx, version); err != nil || allows == nil {
+			return err
+		}
+		return allows(version)
+	}
+	version, _, err := j.tables.TableByID(ctx, pointer)
+	if err == nil {
+		err = mayTrim(ctx, version)
+	}
 	if err != nil {
 		return catalog.Former{}, moorage.Annotate(op, pointer.String(), err)
 	}
-	if why := frozen(table); why != "" {
-		return catalog.Former{}, &HeldError{why}
-	}
-	if why := held(version.Document.(*metadata.Document)); why != "" {
-		return catalog.Former{}, &HeldError{why}
-	}
-	former, err := j.tables.TrimFormer(ctx, pointer, j.former)
+	former, err := j.tables.TrimFormer(ctx, pointer, j.former, mayTrim)
 	if former.Files > 0 {
 		j.log.InfoContext(ctx, "metadata files that left the metadata log are deleted, or were gone",
 			"table", version.Ident.String(), "files", former.Files)
 	}
 	return former, moorage.Annotate(op, pointer.String(), err)
+}
+
+// mayTrim returns a HeldError if no metadata file of a table may be deleted now.
+func (j *Jobs) mayTrim(ctx context.Context, version *catalog.Version) error {
+	why := cmp.Or(frozen(version.Found.Pointer), held(version.Document.(*metadata.Document)))
+	if why == "" {
+		records, err := j.ledger.Get(ctx, registry.PauseKey())
+		if err != nil {
+			return err
+		}
+		if isPaused(ctx, j, records[0], version.Found.Pointer) {
+			why = "its maintenance is paused"
+		}
+	}
+	if why != "" {
+		return &HeldError{why}
+	}
+	return nil
 }
 
 // expiring is one call of Expire.

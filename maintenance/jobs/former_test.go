@@ -1,6 +1,8 @@
 package jobs_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/maintenance/jobs"
 	"moorage/registry"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/scale"
@@ -71,7 +74,7 @@ func (w *world) metadataFiles() (files []string) {
 // trim calls TrimFormer. count files must be deleted, or already be gone.
 func (w *world) trim(count int) catalog.Former {
 	w.t.Helper()
-	former, err := w.jobs.TrimFormer(w.ctx, w.table)
+	former, err := w.jobs.TrimFormer(w.ctx, w.table, nil)
 	must(w.t, err)
 	if former.Files != count {
 		w.t.Errorf("%d files are deleted, want %d", former.Files, count)
@@ -172,7 +175,7 @@ func TestTrimFormerAfterARegister(t *testing.T) {
 	register(foreign)
 	w.versions(10)
 	w.clock.Advance(2 * formerKept)
-	_, err = w.jobs.TrimFormer(w.ctx, w.table)
+	_, err = w.jobs.TrimFormer(w.ctx, w.table, nil)
 	must(t, err)
 	if !w.exists(foreign) {
 		t.Error("the file of another catalog is gone")
@@ -188,7 +191,7 @@ func TestTrimFormerWithDeleteAfterCommit(t *testing.T) {
 	w.set("write.metadata.delete-after-commit.enabled", "true")
 	w.versions(5)
 	w.clock.Advance(2 * formerKept)
-	_, err := w.jobs.TrimFormer(w.ctx, w.table)
+	_, err := w.jobs.TrimFormer(w.ctx, w.table, nil)
 	must(t, err)
 	if left := w.metadataFiles(); len(left) != 11 {
 		t.Errorf("%d files are left, want the log and the present one", len(left))
@@ -243,7 +246,7 @@ func crashTrim(t *testing.T, k, action int) (survived bool) {
 		storagetest.Faulty(w.files, func(_ int, method string) storagetest.Action {
 			return storagetest.Action(plan.next(method))
 		}))
-	_, _ = first.jobs.TrimFormer(w.ctx, w.table)
+	_, _ = first.jobs.TrimFormer(w.ctx, w.table, nil)
 	hit := plan.disarm()
 	at := fmt.Sprintf("call %d (%s)", k, hit)
 	for _, file := range all[16:] {
@@ -252,8 +255,70 @@ func crashTrim(t *testing.T, k, action int) (survived bool) {
 		}
 	}
 	w.node = w.newNode(w.store, w.files)
-	_, err := w.jobs.TrimFormer(w.ctx, w.table)
+	_, err := w.jobs.TrimFormer(w.ctx, w.table, nil)
 	must(t, err)
 	w.wantFiles(at, all[16:])
 	return hit == ""
+}
+
+// meddler is a store in which something happens before and after an Apply. Each happens once.
+type meddler struct {
+	registry.Store
+	before, after func()
+}
+
+func (m *meddler) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	before, after := m.before, m.after
+	m.before, m.after = func() {}, func() {}
+	before()
+	etags, err := m.Store.Apply(ctx, batch)
+	after()
+	return etags, err
+}
+
+// TestForbiddenWhileTrimming: a table is held or paused, or forbids deletions, right before or
+// after the Apply that announces its former metadata files. Then none of them is deleted.
+func TestForbiddenWhileTrimming(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		forbid func(w *world)
+		why    string
+	}{
+		"hold": {func(w *world) { w.set("moorage.maintenance.hold", "true") }, "hold is true"},
+		"gc":   {func(w *world) { w.set("gc.enabled", "false") }, "gc.enabled is not true"},
+		"pause": {func(w *world) {
+			value, err := registry.Encode(registry.Pauses{Pauses: []registry.Pause{{Scope: registry.TableScope(w.table)}}})
+			must(w.t, err)
+			_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{
+				registry.Put(registry.PauseKey(), registry.StateNone, value),
+			}})
+			must(w.t, err)
+		}, "paused"},
+	} {
+		for _, when := range []string{"before", "after"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, inMemory, 1, 0)
+				w.set("write.metadata.previous-versions-max", "4")
+				w.versions(20)
+				w.clock.Advance(2 * formerKept)
+				all := w.metadataFiles()
+				around := &meddler{w.store, func() {}, func() {}}
+				if forbid := func() { test.forbid(w) }; when == "before" {
+					around.before = forbid
+				} else {
+					around.after = forbid
+				}
+				_, err := w.newNode(around, w.files).jobs.TrimFormer(w.ctx, w.table, nil)
+				if held, ok := errors.AsType[*jobs.HeldError](err); !ok || !strings.Contains(held.Why, test.why) {
+					t.Errorf("the error is %v", err)
+				}
+				for _, file := range all {
+					if !w.exists(file) {
+						t.Errorf("%s is gone", file)
+					}
+				}
+			})
+		}
+	}
 }

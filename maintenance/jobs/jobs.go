@@ -45,7 +45,8 @@ const (
 // Tables is the part of the catalog that jobs need. *catalog.Tables implements it.
 type Tables interface {
 	Maintain(ctx context.Context, pointer registry.ID, edit catalog.MaintenanceEdit) (*catalog.Version, bool, error)
-	TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (catalog.Former, error)
+	TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration,
+		allows func(ctx context.Context, present *catalog.Version) error) (catalog.Former, error)
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 	Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error)
 	WarehouseLocation(ctx context.Context, warehouse string) (string, storage.Store, error)

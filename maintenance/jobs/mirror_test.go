@@ -43,7 +43,7 @@ func TestMirrorsAreNotMaintained(t *testing.T) {
 	now.Delay = 0
 	_, expired := w.jobs.Expire(w.ctx, w.table, now, nil)
 	_, found := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
-	_, trimmed := w.jobs.TrimFormer(w.ctx, w.table)
+	_, trimmed := w.jobs.TrimFormer(w.ctx, w.table, nil)
 	for name, err := range map[string]error{"expiry": expired, "orphans": found, "former files": trimmed} {
 		held, ok := errors.AsType[*jobs.HeldError](err)
 		if !ok || !strings.Contains(held.Why, "a mirror of https://old") {
