@@ -228,7 +228,8 @@ func (r *reading) gone(ctx context.Context, why string, args ...any) error {
 func (f *Feed) deadline() time.Time { return f.config.Now().Add(readTime) }
 
 // page reads changes after r.at. It stops when it has enough events, or when it reaches a bound,
-// the deadline or the end.
+// the deadline or the end. If the next changes have been deleted, it begins again after them,
+// unless the caller asked for events after a position.
 func (r *reading) page(ctx context.Context, deadline time.Time) error {
 	viewer, err := r.viewer(ctx, r.caller, r.query.Filter)
 	if err != nil {
@@ -238,7 +239,10 @@ func (r *reading) page(ctx context.Context, deadline time.Time) error {
 	for left := readsMax; left > 0 && len(r.found) < r.query.Limit && r.config.Now().Before(deadline); {
 		changes, err := r.upTo(ctx, min(chunkMax, left))
 		if errors.Is(err, registry.ErrForgotten) {
-			return r.forgotten(ctx)
+			if err = r.forgotten(ctx); err == nil {
+				r.found, r.at, r.from = nil, r.horizon.Position, r.horizon.Position
+				continue
+			}
 		}
 		if err != nil {
 			return err
@@ -329,13 +333,14 @@ func (r *reading) take(ctx context.Context, viewer *viewer, changes []placed) (i
 	return false, nil
 }
 
-// forgotten returns the error for a position before deleted changes.
-func (r *reading) forgotten(ctx context.Context) error {
-	horizon, err := registry.ReadHorizon(ctx, r.config.Store)
-	if err != nil {
+// forgotten reads the horizon. It returns the error for a position before deleted changes, or nil
+// if the caller did not ask for events after a position.
+func (r *reading) forgotten(ctx context.Context) (err error) {
+	r.horizon, err = registry.ReadHorizon(ctx, r.config.Store)
+	if err != nil || r.query.After == "" || r.query.After == First {
 		return err
 	}
-	at := format(r.id, horizon.Position)
+	at := format(r.id, r.horizon.Position)
 	return moorage.Errorf(moorage.KindGone,
 		"Changes up to %s are deleted. List what you follow again, then go on with after=%s", at, at)
 }
@@ -409,9 +414,13 @@ func (r *reading) readTo(ctx context.Context, begin, until registry.Position, de
 		if !r.config.Now().Before(deadline) {
 			return nil, false, nil
 		}
+		from := r.at
 		r.found = nil
 		if err := r.page(ctx, deadline); err != nil {
 			return nil, false, err
+		}
+		if r.from > from {
+			events = nil // there would be a gap after them
 		}
 		events = newest(append(events, r.found...), r.query.Tail)
 	}

@@ -351,6 +351,73 @@ func TestTail(t *testing.T) {
 	}
 }
 
+// TestTrimmedWhileRead: changes are deleted during one of the reads of a request that has no
+// position. The answer then has no error and no gap: its events are the last ones, and at least all
+// after the deleted changes.
+func TestTrimmedWhileRead(t *testing.T) {
+	t.Parallel()
+	for name, query := range map[string]history.Query{
+		"tail":  {Tail: 5, Filter: history.Filter{Callers: []string{"corp:ann"}}},
+		"first": {Limit: history.EventsMax},
+		"since": {Limit: history.EventsMax, From: time.Unix(1, 0)},
+	} {
+		store := &counted{Store: memory.New(testkit.NewBits(1))}
+		f := catalogkit.New(t, func(c *catalog.Config) { c.Store = store })
+		for n := range 6 {
+			_, err := f.Named("corp:ann").CreateTable(f.Ctx, testkit.Ident(fmt.Sprint("a", n)),
+				catalog.CreateTableRequest{Schema: []byte(catalogkit.Schema)})
+			testkit.Must(t, err)
+		}
+		f.Create("t")
+		f.MetadataFiles("t", 30)
+		all, _ := readAll(t, f.History(), moorage.Anonymous(), history.Query{Filter: query.Filter})
+		changes, err := store.Store.Changes(f.Ctx, 0, history.EventsMax)
+		testkit.Must(t, err)
+		trim := func(position registry.Position) {
+			value, err := registry.Encode(registry.Horizon{Position: position})
+			testkit.Must(t, err)
+			_, err = store.Store.Apply(f.Ctx, registry.Batch{Writes: []registry.Write{
+				registry.Put(registry.HorizonKey(), registry.StateNone, value),
+			}})
+			testkit.Must(t, err)
+		}
+		for _, kept := range []int{0, 1, 12, 35} { // how many of the changes stay
+			horizon := changes[len(changes)-1-kept].Position
+			least := 0
+			for _, change := range changes[len(changes)-kept:] {
+				for _, event := range all {
+					if strings.HasPrefix(event.ID, change.Change.ID.String()) {
+						least++
+					}
+				}
+			}
+			if query.Tail > 0 {
+				least = min(least, query.Tail)
+			}
+			for read, trimmed := 0, true; trimmed; read++ {
+				trim(0)
+				left := read
+				trimmed = false
+				store.onRead = func() {
+					if left--; left == -1 {
+						trimmed = true
+						trim(horizon)
+					}
+				}
+				page, err := newFeed(t, f).Read(f.Ctx, moorage.Anonymous(), query)
+				store.onRead = nil
+				got := len(page.Events)
+				isLast := got <= len(all) && slices.EqualFunc(page.Events, all[len(all)-got:],
+					func(a, b history.Event) bool { return a.ID == b.ID })
+				if err != nil || !page.AtEnd || !isLast || got < least {
+					t.Errorf("%s, %d changes kept at read %d: %d events of %d, at least %d; the last: %t, at the end: %t, %v",
+						name, kept, read, got, len(all), least, isLast, page.AtEnd, err)
+				}
+			}
+		}
+	}
+}
+
 // TestFilters: each filter selects the right events. Filters use the words of the feed.
 func TestFilters(t *testing.T) {
 	t.Parallel()
