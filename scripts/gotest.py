@@ -35,8 +35,7 @@ class Judge:
         self._output = defaultdict(list)  # (package, test or None) -> lines, until it ends
         self._seconds = []  # (seconds, package, test or empty), of tests that belong to no other
         self._said = []  # by tests that failed, without the logs of servers between
-        self._race = 0  # lines of a data race that are still to be kept
-        self._raced = set()  # packages with a data race
+        self._race = {}  # package -> lines of its first data race that are still to be kept
 
     def read(self, line: str) -> None:
         try:
@@ -91,11 +90,12 @@ class Judge:
 
     def _keep_race(self, package: str, line: str) -> None:
         """Keeps the first report of a data race in a package: it fails the tests that run at the time, without a word."""
-        if line.startswith("WARNING: DATA RACE") and package not in self._raced:
-            self._raced.add(package)
-            self._race = RACE_LINES_MAX
-        if self._race > 0:
-            self._race -= 1
+        if line.startswith("WARNING: DATA RACE"):
+            self._race.setdefault(package, RACE_LINES_MAX)
+        elif line.startswith("====") and package in self._race:
+            self._race[package] = 0  # the end of the report
+        if self._race.get(package, 0) > 0:
+            self._race[package] -= 1
             self._said.append(f"{package}: {line.rstrip()}")
 
     def repeat(self) -> None:

@@ -318,7 +318,7 @@ func (s *Server) changePolicy(ctx context.Context, step ascode.Step) error {
 	case !isMissing(err):
 		return err
 	}
-	request.IfNew = request.IfMatch == ""
+	request.IfNew = err != nil
 	left, err := remaining(step, present)
 	if err != nil || len(left) == 0 {
 		return err

@@ -27,6 +27,9 @@ func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, schedule, p
 	if err != nil {
 		return nil, nil, err
 	}
+	if !policy.Exists() { // one may be set before the Apply
+		writes = append(writes, registry.Delete(registry.MaintenancePolicyKey(registry.TableScope(id))))
+	}
 	for _, record := range append(jobs, schedule, policy) {
 		if record.Exists() {
 			conditions = append(conditions, ledger.Unchanged(record))

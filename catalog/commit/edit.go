@@ -88,9 +88,9 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	return Outcome{Version: e.answer}, e.err
 }
 
-// admit returns nil if an attempt may change found, the pointer of t. found is not a mirror, and
-// Admits accepts it. The Apply of the attempt requires that the pointer is unchanged, so the answer
-// still holds then.
+// admit returns nil if an attempt may change found, the pointer of t: it is not a mirror, and
+// Admits accepts it. The Apply of the attempt requires that the pointer is unchanged, so the
+// attempt changes the version that admit was asked about.
 func (t Target) admit(ctx context.Context, found *directory.Found) error {
 	switch {
 	case found.Pointer.Frozen != "":

@@ -98,7 +98,7 @@ func (w *Warehouses) Change(ctx context.Context, name string, change Change) (De
 		return Details{}, moorage.Annotate(op, name, err)
 	}
 	if id := next.before.Secret.ID; next.reseals && next.value.Secret.ID.IsZero() && !id.IsZero() {
-		_ = w.endUnneeded(ctx, registry.SecretKey(id)) // if it fails, RewrapSecrets does it later
+		_ = w.endUnneeded(ctx, registry.SecretKey(id)) // if it fails, a rotation of the secrets does it
 	}
 	details, err := w.detailsOf(ctx, next.kept)
 	return details, moorage.Annotate(op, name, err)

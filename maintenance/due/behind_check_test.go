@@ -112,29 +112,44 @@ func TestPausedBehindARequest(t *testing.T) {
 // table opts out right before the Apply that announces them. Then they stay.
 func TestOptOutBehindATrim(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, inMemory)
-	w.former = 48 * time.Hour
-	w.commitFormer("t")
-	w.put(warehouse, policy.SnapshotManagement, policy.Settings{
-		policy.MaxSnapshotAgeHours: "2", policy.MinSnapshotsToExpire: "1",
-	})
-	must(t, w.monitor.RunOnce(w.ctx))
-	w.clock.Advance(5 * 24 * time.Hour)
-	before := len(w.list())
-	store := &meddler{
-		Store: w.store,
-		on:    func(write registry.Write) bool { return write.Key.Table == registry.TablePointer },
-		before: func() {
+	for name, row := range map[string]struct {
+		optOut func(w *world)
+		files  int // that optOut writes
+	}{
+		"a property": {func(w *world) {
 			w.commit("t", `{"action":"set-properties","updates":{"moorage.maintenance.snapshots.enabled":"false"}}`)
-		},
-	}
-	late := w.newNode(store, true)
-	for range 3 {
-		must(t, late.planner.RunOnce(w.ctx))
-		w.clock.Advance(2 * time.Hour)
-	}
-	if after := len(w.list()); store.before != nil || after != before+1 {
-		t.Errorf("the change happened: %t; %d files before, and %d after", store.before == nil, before, after)
+		}, 1},
+		"a policy": {func(w *world) {
+			must(t, w.policies.Put(w.ctx, w.ann().Scopes(), ident("t"), policy.Asked{
+				Type: policy.SnapshotManagement, Status: policy.Disabled,
+			}, nil))
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, inMemory)
+			w.former = 48 * time.Hour
+			w.commitFormer("t")
+			w.put(warehouse, policy.SnapshotManagement, policy.Settings{
+				policy.MaxSnapshotAgeHours: "2", policy.MinSnapshotsToExpire: "1",
+			})
+			must(t, w.monitor.RunOnce(w.ctx))
+			w.clock.Advance(5 * 24 * time.Hour)
+			before := len(w.list())
+			store := &meddler{
+				Store:  w.store,
+				on:     func(write registry.Write) bool { return write.Key.Table == registry.TablePointer },
+				before: func() { row.optOut(w) },
+			}
+			late := w.newNode(store, true)
+			for range 3 {
+				must(t, late.planner.RunOnce(w.ctx))
+				w.clock.Advance(2 * time.Hour)
+			}
+			if after := len(w.list()); store.before != nil || after != before+row.files {
+				t.Errorf("the change happened: %t; %d files before, and %d after", store.before == nil, before, after)
+			}
+		})
 	}
 }
 

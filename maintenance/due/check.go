@@ -246,14 +246,16 @@ func (l *check) expire(ctx context.Context, document *metadata.Document, require
 			return err // the next check finds the job
 		}
 	}
-	former := l.trimFormer(ctx, settings)
+	former := l.trimFormer(ctx, settings, required)
 	return l.ran(ctx, outcome, settings, former)
 }
 
 // trimFormer deletes metadata files that have left the metadata log. It returns the time of the
 // next search, or zero if no further file is known to become too old. If trimFormer fails, the
-// snapshots still expire, and a later check deletes the files.
-func (l *check) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) time.Time {
+// snapshots still expire, and a later check deletes the files. It deletes no file once required,
+// the conditions of the policies and pauses, no longer hold.
+func (l *check) trimFormer(ctx context.Context, settings jobs.SnapshotSettings,
+	required []registry.Condition) time.Time {
 	if settings.KeepFiles {
 		return time.Time{}
 	}
@@ -261,10 +263,11 @@ func (l *check) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) 
 		return next
 	}
 	former, err := l.config.Jobs.TrimFormer(ctx, l.pointer, func(present *catalog.Version) error {
-		if l.isOther(present) {
-			return jobs.ErrBusy
+		hold, err := l.stillHold(ctx, required)
+		if err == nil && (!hold || l.isOther(present)) {
+			err = jobs.ErrBusy
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		l.log.WarnContext(ctx, "could not delete metadata files that left the metadata log; the next check goes on",
@@ -279,6 +282,24 @@ func (l *check) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) 
 		l.rereadVersion(ctx)
 	}
 	return former.Next
+}
+
+// stillHold reports whether conditions hold now.
+func (l *check) stillHold(ctx context.Context, conditions []registry.Condition) (bool, error) {
+	keys := make([]registry.Key, len(conditions))
+	for i, condition := range conditions {
+		keys[i] = condition.Key
+	}
+	records, err := l.ledger.Get(ctx, keys...)
+	if err != nil {
+		return false, err
+	}
+	for i, condition := range conditions {
+		if !condition.Met(records[i]) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // rereadVersion makes the check use the table record that TrimFormer wrote, unless the table has a

@@ -217,6 +217,28 @@ func TestPolicyOfADroppedScope(t *testing.T) {
 	}
 }
 
+// TestPolicyOfAnUnregisteredTable: a policy is set right before the Apply that unregisters its
+// table. Then it ends with the table.
+func TestPolicyOfAnUnregisteredTable(t *testing.T) {
+	t.Parallel()
+	store, served := newStore(t)
+	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}
+	_, err := served.CreateNamespace(t.Context(), "w", table.Namespace, nil)
+	must(t, err)
+	_, err = served.CreateTable(t.Context(), table, catalog.CreateTableRequest{
+		Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"a","type":"int","required":false}]}`),
+	})
+	must(t, err)
+	kept := policy.New(registrytest.Ledger(store), nil)
+	store.before = func(ctx context.Context) { must(t, kept.Put(ctx, served.Scopes(), table, enabled, nil)) }
+	_, err = served.UnregisterTable(t.Context(), table)
+	must(t, err)
+	left, err := store.List(t.Context(), registry.TableMaintenancePolicy, "t/", "", registry.ListLimitMax)
+	if must(t, err); store.before != nil || len(left) > 0 {
+		t.Errorf("the policy was set: %t; %d are left", store.before == nil, len(left))
+	}
+}
+
 // TestList: scopes with their own policies are listed in pages, ordered by name. Records without a
 // policy are left out.
 func TestList(t *testing.T) {
