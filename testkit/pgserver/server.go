@@ -248,7 +248,7 @@ func await(dsn string, pid int) error {
 			err = conn.Close(ctx)
 		}
 		switch {
-		case !alive(pid): // another process answered
+		case !isIn(pid, running+stopped): // another process answered
 			return errors.Join(errEnded, err)
 		case err == nil:
 			return nil
@@ -289,34 +289,62 @@ func (s *Server) Kill() error {
 	if s.process == nil {
 		return nil
 	}
-	pid := s.process.Process.Pid
-	// Stop the main process first, so that it starts no other processes.
-	err := s.process.Process.Signal(syscall.SIGSTOP)
-	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	err = errors.Join(err, s.process.Process.Kill())
-	_ = s.process.Wait() // the error only reports that it was killed
-	s.process = nil
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	for _, field := range strings.Fields(string(children)) {
-		child, parseErr := strconv.Atoi(field)
-		if parseErr != nil {
-			return errors.Join(err, parseErr)
+	main := s.process.Process.Pid
+	// All processes stop before the first one dies: a process that outlives the main process ends
+	// its wait for a standby, and so shows a commit that the standby does not have. The main
+	// process stops first, so that it starts no other processes.
+	freeze(ctx, main)
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", main, main))
+	var children []int
+	for _, field := range strings.Fields(string(text)) {
+		child, err := strconv.Atoi(field)
+		if err != nil {
+			return err
 		}
+		children = append(children, child)
+	}
+	freeze(ctx, children...)
+	for _, child := range children {
 		_ = syscall.Kill(child, syscall.SIGKILL) // the process may have ended already
-		for alive(child) && ctx.Err() == nil {
+	}
+	err := s.process.Process.Kill()
+	_ = s.process.Wait() // the error only reports that it was killed
+	s.process = nil
+	for _, child := range children {
+		for isIn(child, running+stopped) && ctx.Err() == nil {
 			worker.Sleep(ctx, time.Millisecond)
 		}
 	}
 	return errors.Join(err, ctx.Err(), s.removeSegment())
 }
 
-// alive reports whether a process is running. It returns false for a zombie, which has ended but
-// whose parent has not waited for it.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// freeze stops processes, and waits until they have stopped or ended.
+func freeze(ctx context.Context, processes ...int) {
+	for _, process := range processes {
+		_ = syscall.Kill(process, syscall.SIGSTOP) // the process may have ended already
+	}
+	for _, process := range processes {
+		for isIn(process, running) && ctx.Err() == nil {
+			worker.Sleep(ctx, time.Millisecond)
+		}
+	}
+}
+
+// The states of processes in /proc: those of a process that can act, and those of one that cannot
+// until it is continued. A zombie, which has ended but whose parent has not waited for it, is in
+// neither.
+const (
+	running = "RSDIP"
+	stopped = "Tt"
+)
+
+// isIn reports whether a process exists and is in one of the states.
+func isIn(process int, states string) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
 	_, state, found := strings.Cut(string(stat), ") ")
-	return err == nil && found && state[0] != 'Z'
+	return err == nil && found && strings.Contains(states, state[:1])
 }
 
 // Stop ends the server and removes its files.
