@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"moorage/internal/worker"
 )
 
 // A commit waits for a standby that is gone when the server is killed. No other connection sees it
@@ -64,18 +66,13 @@ func TestKillShowsNoWaitingCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for waiting := 0; waiting == 0; time.Sleep(10 * time.Millisecond) {
-		const waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-		if err := watcher.QueryRow(t.Context(), waits).Scan(&waiting); err != nil {
-			t.Fatal(err)
-		}
-	}
+	awaitSession(t, watcher, "wait_event = 'SyncRep'")
 	go func() { // one statement, so that it goes on after the main process has ended
 		_, err := reader.Exec(t.Context(), "DO $$ BEGIN LOOP IF EXISTS (SELECT FROM changed) THEN RAISE NOTICE 'seen'; "+
 			"END IF; END LOOP; END $$")
 		ended <- err
 	}()
-	time.Sleep(200 * time.Millisecond)
+	awaitSession(t, watcher, "query LIKE 'DO %' AND state = 'active'")
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -86,5 +83,21 @@ func TestKillShowsNoWaitingCommit(t *testing.T) {
 	}
 	if n := seen.Load(); n > 0 {
 		t.Errorf("the waiting commit was seen %d times", n)
+	}
+}
+
+// awaitSession returns when the server of conn has a session with this condition.
+func awaitSession(t *testing.T, conn *pgx.Conn, condition string) {
+	t.Helper()
+	for {
+		found := 0
+		err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE "+condition).Scan(&found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found > 0 {
+			return
+		}
+		worker.Sleep(t.Context(), time.Millisecond)
 	}
 }
