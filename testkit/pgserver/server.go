@@ -332,9 +332,9 @@ func freeze(ctx context.Context, processes ...int) {
 	}
 }
 
-// The states of processes in /proc: those of a process that can act, and those of one that cannot
-// until it is continued. A zombie, which has ended but whose parent has not waited for it, is in
-// neither.
+// States of processes in /proc. A running process can act, or waits. A stopped process can act only
+// after it is continued. A zombie, which has ended but whose parent has not waited for it, is in
+// neither state.
 const (
 	running = "RSDIP"
 	stopped = "Tt"
