@@ -21,15 +21,19 @@ import (
 // acknowledged.
 func TestOpensAgain(t *testing.T) {
 	t.Parallel()
+	const (
+		room = iota
+		full
+		roomAgain
+	)
 	survived := false
 	first, stride := scale.Steps(t)
 	for k := int64(first); !survived; k += int64(stride) {
 		var calls atomic.Int64
-		var full, over atomic.Bool
+		var disk atomic.Int32
 		inner := vfs.NewMem()
 		s, err := openWatched(testDir, Options{FS: hooked(inner, func(op errorfs.Op) error {
-			if !over.Load() && (full.Load() || calls.Add(1)-1 == k) {
-				full.Store(true)
+			if disk.Load() == full || disk.Load() == room && calls.Add(1)-1 == k && disk.CompareAndSwap(room, full) {
 				return &vfsError{op, syscall.ENOSPC}
 			}
 			return nil
@@ -37,12 +41,13 @@ func TestOpensAgain(t *testing.T) {
 		if err != nil { // Open returns the error, and does not retry
 			continue
 		}
+		// The disk may become full in the background, at a flush. So the steps go on until one of
+		// them has met the full disk, or until there can be no full disk any more.
 		run := faultRun{}
-		for n := range faultApplies {
-			if _, run.err = s.Apply(t.Context(), faultBatch(n)); run.err != nil {
-				break
+		for run.err == nil && (run.applied < faultApplies || !disk.CompareAndSwap(room, roomAgain)) {
+			if _, run.err = s.Apply(t.Context(), faultBatch(run.applied)); run.err == nil {
+				run.applied++
 			}
-			run.applied++
 		}
 		if errors.Is(run.err, registry.ErrUnknown) {
 			run.unknown = 1
@@ -51,7 +56,7 @@ func TestOpensAgain(t *testing.T) {
 			t.Errorf("healthy: %v, want that the disk is full", err)
 		}
 		checkSteps(t, s, run.applied, run.unknown) // reads continue
-		over.Store(true)
+		survived = disk.Swap(roomAgain) != full
 		var applied error
 		for first := true; first || errors.Is(applied, registry.ErrFailed) || errors.Is(applied, registry.ErrUnavailable); first = false {
 			_, applied = s.Apply(t.Context(), faultBatch(run.applied)) // the batch that failed or has an unknown outcome
@@ -63,7 +68,6 @@ func TestOpensAgain(t *testing.T) {
 			t.Errorf("healthy when there is room: %v", err)
 		}
 		checkSteps(t, s, run.applied+1, 0)
-		survived = !full.Load()
 		closeStore(t, s)
 		reopened := openStore(t, inner, smallTables)
 		checkSteps(t, reopened, run.applied+1, 0)
