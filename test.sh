@@ -19,6 +19,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 readonly logs=.cache/test
 readonly step_limit=70m
 readonly tail_lines=80
+readonly repeated_lines=25
 # 42.3 MB; the SDK of Azure (azblob, azidentity) has 1.86 of them, go-jose 0.24. The bound leaves room
 # for the SDKs of the storages that are supported.
 readonly binary_bytes_max=60000000
@@ -283,6 +284,11 @@ for name in "${selected[@]}"; do
 done
 [[ -z ${running[$beside]:-} ]] || end_step "$beside"
 
+# The end of the output is what CI keeps.
+for name in "${failed_steps[@]}"; do
+  echo "--- the end of $name, again:"
+  tail -n "$repeated_lines" "$logs/$name.log"
+done
 printf 'all steps: %d s\n' "$SECONDS"
 [[ ${#failed_steps[@]} -eq 0 ]] || echo "failed: ${failed_steps[*]}"
 echo "$passed passed, $failed failed"

@@ -23,6 +23,7 @@ OUTPUT_LINES_MAX = 200
 SAID_LINES_MAX = 40
 RACE_LINES_MAX = 50
 SAID_CHARACTERS_MAX = 300
+FAILURES_MAX = 10
 
 
 class Judge:
@@ -35,6 +36,7 @@ class Judge:
         self._output = defaultdict(list)  # (package, test or None) -> lines, until it ends
         self._seconds = []  # (seconds, package, test or empty), of tests that belong to no other
         self._said = []  # by tests that failed, without the logs of servers between
+        self._failures = []  # "package test" of each test that failed, or the package alone
         self._race = {}  # package -> lines of its first data race that are still to be kept
 
     def read(self, line: str) -> None:
@@ -67,6 +69,7 @@ class Judge:
                 print(f"skipped, which counts as a failure: {package} {test}")
             _show(lines)
             self._note(package, test, lines)
+            self._failures.append(f"{package} {test}")
         if action == "skip" or "/" not in test:
             self._count(package, action == "pass")
 
@@ -80,9 +83,11 @@ class Judge:
             _show(self._output.pop(key))
             if "/" not in key[1]:
                 self._count(package, passed=False)
+                self._failures.append(f"{package} {key[1]} (cut off)")
         _show(lines)
         if not self._failed_in[package]:  # it did not build, or a race was found after its tests
             self._count(package, passed=False)
+            self._failures.append(package)
 
     def _note(self, package: str, test: str, lines: list[str]) -> None:
         said = [line.rstrip()[:SAID_CHARACTERS_MAX] for line in lines if re.match(r"\s+\w+_test\.go:\d+: ", line)]
@@ -99,9 +104,11 @@ class Judge:
             self._said.append(f"{package}: {line.rstrip()}")
 
     def repeat(self) -> None:
-        """Prints at the end, where it is seen, what the tests said that failed."""
+        """Prints the messages of the failed tests, then the names of these tests: test.sh shows the last lines again."""
         for line in self._said:
             print(line)
+        for name in self._failures[-FAILURES_MAX:]:
+            print(f"failed: {name}")
 
     def slowest(self) -> None:
         """Prints which packages and tests took longest, by the clock. Tests that run beside others wait for them, too."""
