@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -200,6 +202,27 @@ func testTwoMonitors(t *testing.T, w *world) {
 	}
 }
 
+// meeting is the store of one of two nodes. The first job that the node begins waits until the other
+// node begins one too, so neither node does all the work while the other one is starved.
+type meeting struct {
+	registry.Store
+	once        sync.Once
+	here, there chan struct{} // closed when this node, or the other one, begins its first job
+}
+
+func (m *meeting) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if slices.ContainsFunc(batch.Writes, func(write registry.Write) bool { return write.Key.Table == registry.TableJob }) {
+		m.once.Do(func() {
+			close(m.here)
+			select {
+			case <-m.there:
+			case <-time.After(time.Minute): // the test fails
+			}
+		})
+	}
+	return m.Store.Apply(ctx, batch)
+}
+
 // TestNodesShareTheWork: two nodes check the tables of different shards at the same time, and each
 // job is done once.
 func TestNodesShareTheWork(t *testing.T) { overStores(t, testNodesShareTheWork) }
@@ -218,7 +241,11 @@ func testNodesShareTheWork(t *testing.T, w *world) {
 	w.put(warehouse, policy.SnapshotManagement, policy.Settings{
 		policy.MaxSnapshotAgeHours: "1", policy.MinSnapshotsToExpire: "1", policy.DeleteDelayHours: "1",
 	})
-	nodes := []node{w.newNode(w.store, false), w.newNode(w.store, false)}
+	first, second := make(chan struct{}), make(chan struct{})
+	nodes := []node{
+		w.newNode(&meeting{Store: w.store, here: first, there: second}, false),
+		w.newNode(&meeting{Store: w.store, here: second, there: first}, false),
+	}
 	rounds := func(count int) {
 		for range count {
 			var both errgroup.Group
