@@ -67,7 +67,7 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 	if err := j.budget.Delete(ctx, g.look.version.Location, len(batch)); err != nil {
 		return err
 	}
-	return deleteInTime(ctx, j.lookMax, batch, func(part []Listed, look func() context.Context) error {
+	return deleteInTime(ctx, checkMax, batch, func(part []Listed, look func() context.Context) error {
 		return j.deletePart(ctx, at, g, part, look)
 	})
 }

@@ -103,7 +103,6 @@ type Jobs struct {
 	// Only one loop uses each random source.
 	jitters     []*rand.Rand // one for each lane, in the order of lanes
 	sweepJitter *rand.Rand
-	lookMax     time.Duration // checkMax, unless a test shortens it
 }
 
 // New returns the jobs of a store. It fails if the source of random bits fails.
@@ -132,8 +131,8 @@ func New(config Config) (*Jobs, error) {
 		return nil, err
 	}
 	return &Jobs{
-		lookMax: checkMax, tables: &patientTables{config.Tables, cmp.Or(config.Patience, AnswerMax)},
-		store: config.Store, ledger: config.Ledger, now: config.Now,
+		tables: &patientTables{config.Tables, cmp.Or(config.Patience, AnswerMax)},
+		store:  config.Store, ledger: config.Ledger, now: config.Now,
 		assigner: config.Assigner(), owner: config.Owner,
 		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,
 		former: config.FormerKept, tracer: config.Tracer,

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"moorage"
@@ -254,32 +255,33 @@ func (s slowly) Delete(ctx context.Context, locations ...string) error {
 // batch. A check permits deletions only for a limited time, and then the job checks again.
 func TestOrphanThatIsNamedDuringASlowDeletion(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, inMemory, 1, 3)
-	w.strays()
-	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
-	must(t, err)
-	must(t, w.jobs.RunOnce(w.ctx))
-	listed, err := w.jobs.Files(w.ctx, w.job().ID, 0, 100)
-	must(t, err)
-	w.clock.Advance(10 * 24 * time.Hour)
-	last := listed[len(listed)-1].Path
-	var once sync.Once
-	n := w.newNode(w.store, slowly{w.files, func() {
-		once.Do(func() {
-			w.clock.Advance(time.Second)
-			w.commit(w.history.AddAgain("main", last)...)
-		})
-	}})
-	n.jobs.LookFor(50 * time.Millisecond)
-	must(t, n.jobs.RunOnce(w.ctx))
-	for _, file := range listed {
-		if got := w.exists(file.Path); got != (file.Path == last) {
-			t.Errorf("%s is there: %t", file.Path, got)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, inMemory, 1, 3)
+		w.strays()
+		_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+		must(t, err)
+		must(t, w.jobs.RunOnce(w.ctx))
+		listed, err := w.jobs.Files(w.ctx, w.job().ID, 0, 100)
+		must(t, err)
+		w.clock.Advance(10 * 24 * time.Hour)
+		last := listed[len(listed)-1].Path
+		var once sync.Once
+		n := w.newNode(w.store, slowly{w.files, func() {
+			once.Do(func() {
+				w.clock.Advance(time.Second)
+				w.commit(w.history.AddAgain("main", last)...)
+			})
+		}})
+		must(t, n.jobs.RunOnce(w.ctx))
+		for _, file := range listed {
+			if got := w.exists(file.Path); got != (file.Path == last) {
+				t.Errorf("%s is there: %t", file.Path, got)
+			}
 		}
-	}
-	if job := w.job(); job != nil {
-		t.Errorf("the job is %s: %s", job.State, job.LastError)
-	}
+		if job := w.job(); job != nil {
+			t.Errorf("the job is %s: %s", job.State, job.LastError)
+		}
+	})
 }
 
 // A suspicious result needs an operator.
