@@ -69,7 +69,7 @@ func TestLeaseTokens(t *testing.T) {
 	for range 2 {
 		c.startNode(t, nil, c.store)
 	}
-	client := c.nodes[0].client.Load()
+	client := patientClient(c.nodes[0])
 	mustDo(t, "create the namespace", client.CreateNamespace(t.Context(), "leased"))
 	mustDo(t, "create the table", client.Create(t.Context(), "leased", "t", nil))
 	ctx, end := context.WithCancel(t.Context())

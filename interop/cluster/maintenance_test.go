@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -66,7 +67,7 @@ func newTended(t *testing.T) *tended {
 	mustSay(t, err)
 	t.Cleanup(func() { report(t, store.Close()) })
 	w.store = store
-	mustDo(t, "create the namespace", w.nodes[0].client.Load().CreateNamespace(t.Context(), "tended"))
+	mustDo(t, "create the namespace", patientClient(w.nodes[0]).CreateNamespace(t.Context(), "tended"))
 	for n := range tendedTables {
 		w.make(fmt.Sprint("small", n), 5, 1)
 	}
@@ -204,21 +205,18 @@ func (w *tended) await(what string, at int, done func() bool) {
 func TestMaintenanceTakeover(t *testing.T) {
 	t.Parallel()
 	w := newTended(t)
-	expired := func() (count int) {
-		for _, name := range w.names[:tendedTables] {
-			if snapshots, _ := w.judge(name); snapshots == 1 {
-				count++
-			}
-		}
-		return count
+	isExpired := func(name string) bool {
+		snapshots, _ := w.judge(name)
+		return snapshots == 1
 	}
+	small := w.names[:tendedTables]
 	mustSay(t, w.ask(0).Do(t.Context(), client.Request{
 		Method: http.MethodPost, Path: client.Path("maintenance", "resume"), Body: client.MaintenanceChange{},
 	}, new(client.MaintenanceChange)))
-	w.await("the first server plans", 0, func() bool { return expired() > 0 })
+	w.await("the first server plans", 0, func() bool { return slices.ContainsFunc(small, isExpired) })
 	w.nodes[0].process.Kill()
 	w.endClaims()
-	atKill := expired()
+	atKill := tendedTables - len(slices.DeleteFunc(slices.Clone(small), isExpired))
 	w.await("the second server takes over, and deletes", 1, func() bool {
 		snapshots, surplus := w.judge("large")
 		return snapshots == 1 && surplus < (tendedSnapshots-1)*(tendedManifests+1)

@@ -58,7 +58,7 @@ func newRevokeRun(t *testing.T) *revokeRun {
 	run.root = run.key(t, "root", "--admin")
 	run.ann, run.bob = run.key(t, "ann"), run.key(t, "bob")
 	run.change(t.Context(), 0, "grant", "key:ann", servers.Object{"warehouse": "default"}, "create")
-	owner := run.at(0, run.ann)
+	owner := patientClient(run.nodes[0]).As(run.ann)
 	for _, made := range []servers.Answer{
 		owner.CreateNamespace(t.Context(), "n"), owner.Create(t.Context(), "n", "t", nil),
 	} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"moorage/testkit/loopback"
 	"moorage/testkit/servers"
 )
 
@@ -297,12 +297,10 @@ func setInBoth(namespace string, tables []string, value string) servers.Object {
 // silent for the allowed time.
 func TestTakeoverByAddress(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.FreeAddress() // no other connection gets it while the server is dead
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	report(t, listener.Close())
 	c := newPair(t, "--listen", address)
 	other := patientClient(c.nodes[1])
 	mustDo(t, "create the namespace", other.CreateNamespace(t.Context(), "ns"))

@@ -54,7 +54,7 @@ func TestTransfers(t *testing.T) {
 // judges what they saw.
 func (c *cluster) moveAmounts(t *testing.T, seed uint64, duration time.Duration, disturb func(context.Context) error) {
 	t.Helper()
-	bank, err := transfers.Open(t.Context(), c.nodes[0].client.Load(), "bank", filepath.Join(c.warehouse(), "bank"), bankTables)
+	bank, err := transfers.Open(t.Context(), patientClient(c.nodes[0]), "bank", filepath.Join(c.warehouse(), "bank"), bankTables)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func (c *cluster) awaitRecovery(t *testing.T, bank *transfers.Bank, all bool) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	client := c.nodes[0].client.Load()
+	client := patientClient(c.nodes[0])
 	for {
 		unfinished, err := client.Unfinished(ctx)
 		report(t, err)

@@ -71,7 +71,7 @@ func TestViews(t *testing.T) {
 		t.Log(s)
 	}
 	c := newCluster(t, nodesCount)
-	if a := c.nodes[0].client.Load().CreateNamespace(t.Context(), viewsNamespace); a.Outcome != servers.Acknowledged {
+	if a := patientClient(c.nodes[0]).CreateNamespace(t.Context(), viewsNamespace); a.Outcome != servers.Acknowledged {
 		t.Fatalf("create namespace: %d %s", a.Status, a.Text)
 	}
 	history := &viewHistory{began: time.Now()}
