@@ -19,7 +19,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tarfile
@@ -28,6 +27,10 @@ import time
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(REPOSITORY / "scripts"))
+
+import servers  # noqa: E402
+
 START_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
 
@@ -132,9 +135,7 @@ def text_of(log) -> str:
 
 
 def free_address() -> str:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{listener.getsockname()[1]}"
+    return f"127.0.0.1:{servers.free_ports(1)[0]}"
 
 
 def try_demo(container: Container) -> None:

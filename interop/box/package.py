@@ -19,7 +19,6 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,10 @@ import urllib.request
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(REPOSITORY / "scripts"))
+
+import servers  # noqa: E402
+
 UNIT = Path("usr/lib/systemd/system/moorage.service")
 SETTINGS = Path("etc/moorage/moorage.yaml")
 START_SECONDS_MAX = 120
@@ -112,12 +115,6 @@ def check_unit(root: Path) -> None:
     expect(exposure <= EXPOSURE_MAX, f"the unit has the exposure {exposure}")
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 def try_package(folder: Path, first: Path, second: Path) -> None:
     root = copied_machine(folder)
     for package in (first, second):
@@ -136,7 +133,7 @@ def try_package(folder: Path, first: Path, second: Path) -> None:
     modules = {each["name"] for each in json.loads((folder / "modules.json").read_text())["components"]}
     expect({"github.com/cockroachdb/pebble/v2", "github.com/jackc/pgx/v5"} <= modules, f"the list has the modules {modules}")
 
-    settings, port = (root / SETTINGS).read_text(), free_port()
+    settings, port = (root / SETTINGS).read_text(), servers.free_ports(1)[0]
     changed = settings.replace("127.0.0.1:8181", f"127.0.0.1:{port}")
     expect(changed != settings, "the settings have no address")
     (root / SETTINGS).write_text(changed)
