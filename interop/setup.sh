@@ -53,12 +53,13 @@ mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock 9
 
-# retry COMMAND... runs a download up to three times.
+# retry COMMAND... runs a download up to four times, with pauses in which a registry may recover.
 retry() {
   local try
-  for try in 1 2 3; do
+  for try in 1 2 3 4; do
     "$@" && return
     echo "interop/setup.sh: try $try failed: $*" >&2
+    [[ $try -eq 4 ]] || sleep $((try * 10))
   done
   return 1
 }

@@ -19,13 +19,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "interop/lib"))
 
 from harness.browser import Browser  # noqa: E402
+from harness.compare import eventually  # noqa: E402
 
 AXE = ROOT / ".cache/interop/axe/node_modules/axe-core/axe.min.js"
 OF = "warehouse=default&namespace=harbour"
@@ -113,10 +113,7 @@ def by_keyboard(browser, uri):
     browser.open(f"{uri}/console")
     browser.press("/")
     browser.type("ships")
-    for _ in range(100):
-        if browser.evaluate("document.querySelector('dialog #found li')?.innerText.includes('ships') ?? false"):
-            break
-        time.sleep(0.05)
+    eventually(lambda: browser.evaluate("document.querySelector('dialog #found li')?.innerText.includes('ships') ?? false"))
     browser.enter()
     assert browser.evaluate("document.querySelector('h1').innerText") == "ships", "the keyboard does not find the table"
     browser.tab_to("Snapshots")

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import tempfile
-import time
+
+from harness.compare import eventually
 
 
 # Key codes.
@@ -86,11 +87,11 @@ class Browser:
         return self.complaints()
 
     def wait_loaded(self):
-        for _ in range(300):
-            if self.evaluate("document.readyState") == "complete" and self.evaluate("location.href") != "about:blank":
-                return
-            time.sleep(0.05)
-        raise RuntimeError("the page does not load")
+        def is_loaded():
+            return self.evaluate("document.readyState") == "complete" and self.evaluate("location.href") != "about:blank"
+
+        if not eventually(is_loaded):
+            raise RuntimeError("the page does not load")
 
     def complaints(self):
         found = []
@@ -115,14 +116,14 @@ class Browser:
 
     def wait_next(self, what):
         """Waits until another page has replaced the one with window.isFormer."""
-        for _ in range(300):
+        def is_there():
             try:
-                if self.evaluate("document.readyState === 'complete' && !window.isFormer"):
-                    return
+                return self.evaluate("document.readyState === 'complete' && !window.isFormer")
             except RuntimeError:
-                pass  # the former page is being replaced
-            time.sleep(0.05)
-        raise RuntimeError(f"{what} leads nowhere")
+                return False  # the former page is being replaced
+
+        if not eventually(is_there):
+            raise RuntimeError(f"{what} leads nowhere")
 
     def press(self, key, text="", code=0):
         """Presses a key. Keys that do not produce text have a key code."""

@@ -15,7 +15,7 @@ from harness import clients, s3, server
 from harness.clients import ASKED, SIGNED, VENDED  # noqa: F401 - suites have them from here
 from harness.compare import rows
 
-COMMAND_SECONDS_MAX = 60
+COMMAND_SECONDS_MAX = 180
 
 
 class Lake(server.Moorage):

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from harness.server import Process, ServerError, build, environment
 
-READY_SECONDS_MAX = 60
-CONNECT_SECONDS_MAX = 60
+# Only a hanging process takes this long.
+READY_SECONDS_MAX = 180
+CONNECT_SECONDS_MAX = 180
 
 
 class Demo:

@@ -4,7 +4,7 @@ import json
 import urllib.parse
 import urllib.request
 
-SECONDS_MAX = 30
+SECONDS_MAX = 120
 
 
 def undrop(running, namespace, name: str, **more) -> dict:
