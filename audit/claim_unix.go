@@ -26,5 +26,15 @@ func Claim(path string) (io.Closer, error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("%w: %s", ErrClaimed, path)
 	}
-	return file, nil
+	return claim{file}, nil
+}
+
+// claim is a locked file.
+type claim struct{ file *os.File }
+
+// Close ends the claim. Closing the file alone is not enough: a forked child that does not run its
+// program yet has a copy of the descriptor, which keeps the lock.
+func (c claim) Close() error {
+	_ = syscall.Flock(int(c.file.Fd()), syscall.LOCK_UN) // fails only if the file system has no locks
+	return c.file.Close()
 }
