@@ -150,9 +150,7 @@ func TestChangesGuide(t *testing.T) {
 		"kcat":    "cat > kafka.got",
 		"nats":    `echo "$3" >> nats.got`,
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		writeProgram(t, filepath.Join(folder, name), "#!/bin/sh\n"+script+"\n")
 	}
 	blocks := guideShell.FindAllStringSubmatch(string(guide), -1)
 	for i, file := range []string{"", "events.jsonl", "kafka.got", "nats.got"} {

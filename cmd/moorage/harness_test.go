@@ -306,6 +306,19 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
+// writeProgram writes a program that a test runs. While the file is open for writing, no process
+// may be forked: the child would have a copy of the descriptor until it runs its own program, and
+// until then the system refuses to run the file.
+func writeProgram(t *testing.T, path, text string) string {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func writeFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

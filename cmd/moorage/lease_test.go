@@ -49,13 +49,7 @@ func TestLeaseRun(t *testing.T) {
 	}
 	dir := t.TempDir()
 	t.Chdir(dir)
-	write := func(name, text string) string {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
+	write := func(name, text string) string { return writeProgram(t, filepath.Join(dir, name), text) }
 	run := func(program string) result {
 		return runToEnd(t, "lease", "run", "--uri", server.uri, "--namespace", "harbour", "--table", hostile, "--exec", program)
 	}
@@ -84,10 +78,7 @@ func TestLeaseRunLosesTheLease(t *testing.T) {
 		_, _ = io.WriteString(w, answer)
 	}))
 	defer server.Close()
-	program := filepath.Join(t.TempDir(), "sleeps")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	program := writeProgram(t, filepath.Join(t.TempDir(), "sleeps"), "#!/bin/sh\nexec sleep 600\n")
 	got := runToEnd(t, "lease", "run", "--uri", server.URL, "--namespace", "a", "--table", "t", "--ttl", "10s", "--exec", program)
 	if got.code != 1 || !strings.Contains(got.stderr, "the lease was lost") {
 		t.Errorf("%+v", got)

@@ -68,6 +68,8 @@ func buildCommit(t testing.TB, commit string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	syscall.ForkLock.RLock() // see writeProgram
+	defer syscall.ForkLock.RUnlock()
 	whole, err := os.CreateTemp(cache, "building-")
 	if err != nil {
 		t.Fatal(err)

@@ -46,13 +46,7 @@ func TestMaintainWork(t *testing.T) {
 	}
 	dir := t.TempDir()
 	t.Chdir(dir)
-	write := func(name, text string) string {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
+	write := func(name, text string) string { return writeProgram(t, filepath.Join(dir, name), text) }
 	work := func(program string) result {
 		return runToEnd(t, "maintain", "work", "--uri", server.uri, "--kind", "compaction", "--once", "--exec", program)
 	}
@@ -137,10 +131,7 @@ func TestMaintainWorkWhileTheServerIsAway(t *testing.T) {
 	if enabled.code != 0 {
 		t.Fatalf("enable: %+v", enabled)
 	}
-	program := filepath.Join(t.TempDir(), "compact")
-	if err := os.WriteFile(program, []byte(compaction), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	program := writeProgram(t, filepath.Join(t.TempDir(), "compact"), compaction)
 	work := []string{"maintain", "work", "--uri", between.URL, "--exec", program}
 	if got := runToEnd(t, append(work, "--once")...); got.code != 0 || got.stdout != "nothing is due\n" || asked.Load() != 1 {
 		t.Errorf("nothing is due: %+v, %d requests, want one", got, asked.Load())
@@ -240,11 +231,7 @@ func TestMaintainWorkIsStopped(t *testing.T) {
 	makeDue(t, data)
 	server = startServe(t, "--data", data)
 	program := func(text string) string {
-		file := filepath.Join(t.TempDir(), "program")
-		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		return file
+		return writeProgram(t, filepath.Join(t.TempDir(), "program"), "#!/bin/sh\n"+text+"\n")
 	}
 	work := []string{"maintain", "work", "--uri", server.uri, "--kind", "compaction", "--exec"}
 	ctx, end := context.WithCancel(t.Context())
