@@ -94,10 +94,11 @@ func TestConnectionLimit(t *testing.T) {
 	}
 }
 
-// If the reserve is full too, a connection waits for a place.
+// If the reserve is full too, a connection waits for a place. The connections are those of a proxy:
+// of any other address that exceeds its share, all but a few are closed at once.
 func TestConnectionsBeyondTheReserve(t *testing.T) {
 	t.Parallel()
-	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--connection-limit", "1")
+	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--connection-limit", "1", "--trusted-proxy", "127.0.0.1")
 	conns := make([]net.Conn, 1+connectionsReserve)
 	for i := range conns {
 		conns[i] = server.dial(t, "GET /v1/config HTTP/1.1\r\nHost: loc")
@@ -172,12 +173,14 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 	for range each {
 		server.ask(t, "GET", "/v1/config") // stays idle
 		server.dial(t, "GET /v1/config HTTP/1.1\r\nHost: loc")
+	}
+	// The server waits for a body only for some time, so all that are left to wait for begin at last.
+	for range each {
 		server.dial(t, "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n{")
 		server.dial(t, "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 67108864\r\n\r\n"+strings.Repeat(" ", 8<<10))
 	}
-	for wanted := fmt.Sprintf("moorage_http_requests_in_flight %d", 2*each+1); !strings.Contains(metricsOf(t, server), wanted); {
-		continue // until the server waits for the bodies
-	}
+	wanted := fmt.Sprintf("moorage_http_requests_in_flight %d", 2*each+1)
+	awaitText(t, func() string { return metricsOf(t, server) }, wanted) // the server waits for the bodies
 	cost := residentBytes(t, process.Process.Pid) - before
 	t.Logf("%d connections: %d MiB", 4*each, cost>>20)
 	bound := int64(connectionsBytesMax) * scale.MemoryFactor
