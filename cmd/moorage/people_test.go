@@ -176,16 +176,24 @@ func TestCompletionOfNamesInBash(t *testing.T) {
 		"moorage show harbour.ships sna": "snapshots",
 	} {
 		words := strings.Fields(line)
-		check := exec.CommandContext(t.Context(), "bash", "--norc", "--noprofile", "-c", fmt.Sprintf(`source /dev/stdin
+		complete := func() (string, error) {
+			check := exec.CommandContext(t.Context(), "bash", "--norc", "--noprofile", "-c", fmt.Sprintf(`source /dev/stdin
 compopt() { :; }
 moorage() { %q "$@"; }
 COMP_LINE=%q; COMP_POINT=%d; COMP_WORDS=(%s); COMP_CWORD=%d; COMP_TYPE=9; COMP_KEY=9
 __start_moorage; echo "${COMPREPLY[@]}"`, os.Args[0], line, len(line), line, len(words)-1))
-		check.Env = append(os.Environ(), asCommand+"="+asUsual, "MOORAGE_URI="+s.uri)
-		check.Stdin = strings.NewReader(script)
-		out, err := check.CombinedOutput()
-		if err != nil || strings.TrimSpace(string(out)) != want {
-			t.Errorf("%s is completed to %q, %v; want %s", line, out, err, want)
+			check.Env = append(os.Environ(), asCommand+"="+asUsual, "MOORAGE_URI="+s.uri)
+			check.Stdin = strings.NewReader(script)
+			out, err := check.CombinedOutput()
+			return strings.TrimSpace(string(out)), err
+		}
+		// A completion offers nothing if the answer takes too long for a user at a prompt.
+		got, err := complete()
+		for ended := time.Now().Add(patience); got == "" && err == nil && time.Now().Before(ended); {
+			got, err = complete()
+		}
+		if err != nil || got != want {
+			t.Errorf("%s is completed to %q, %v; want %s", line, got, err, want)
 		}
 	}
 }
