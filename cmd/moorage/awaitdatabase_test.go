@@ -62,7 +62,7 @@ func TestStoreWaitEnds(t *testing.T) {
 	if err := database.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for wait, waits := range map[string]bool{"0s": false, "1s": true} {
+	for wait, waits := range map[string]bool{"0s": false, "5s": true} {
 		got := runToEnd(t, "serve", "--store", database.DSN(), "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--store-wait", wait)
 		log, sentence, found := strings.Cut(got.stderr, "moorage: ")
 		if got.code != cli.ExitFailed || !found || strings.Count(sentence, "\n") != 1 || !strings.Contains(sentence, "connection refused") ||

@@ -66,7 +66,7 @@ func TestKeysFromNothing(t *testing.T) {
 		!strings.Contains(refused.stderr, "--keys") {
 		t.Errorf("without a way to show who one is: %+v", refused)
 	}
-	server := startServe(t, "--data", data, "--keys", "--token-lifetime", "3s")
+	server := startServe(t, "--data", data, "--keys", "--token-lifetime", "10s")
 	config := func(header string) (int, string) {
 		if header == "" {
 			return server.request(t, "GET", "/v1/config", "")

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"moorage/internal/worker"
 )
 
 // TestWithdrawnKeyIsRefusedOnEveryNode checks that a key that was withdrawn at one node, or has
@@ -91,10 +93,12 @@ func TestWithdrawnKeyIsRefusedOnEveryNode(t *testing.T) {
 		}
 		wantRefused("withdrawn", all)
 	}
-	key := newKey(t, "etl", "--expires", "3s", "--uri", nodes[0].uri, "--token", root)
-	ends := time.Now().Add(3 * time.Second)
+	const life = 15 * time.Second // enough for hold on a machine that is slow
+	key := newKey(t, "etl", "--expires", life.String(), "--uri", nodes[0].uri, "--token", root)
+	ends := time.Now().Add(life)
 	all := hold(key)
-	for time.Now().Before(ends) { // each request is within the lifetime of the key, or is refused
+	// Each request is within the lifetime of the key, or is refused.
+	for ; time.Now().Before(ends); worker.Sleep(t.Context(), 100*time.Millisecond) {
 		for i, node := range nodes {
 			ask(node, all[i][0])
 			ask(node, all[i][1])
