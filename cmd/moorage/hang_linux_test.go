@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -146,15 +147,21 @@ func (s *served) must(t *testing.T, method, path, body string) string {
 	return answer
 }
 
-// use uses the warehouse that does not hang.
+// use uses the warehouse that does not hang. It tries that a few times, because the machine itself
+// may be slow.
 func (h *hanging) use(t *testing.T) {
 	t.Helper()
-	began := time.Now()
-	h.must(t, "GET", "/v1/lake/namespaces", "")
-	h.must(t, "GET", "/v1/lake/namespaces/harbour/tables", "")
-	h.must(t, "GET", lakeTable, "")
-	h.must(t, "POST", lakeTable, setOwner)
-	if took := time.Since(began); took > 5*time.Second {
+	const most = 5 * time.Second
+	var took []time.Duration
+	for len(took) == 0 || len(took) < 4 && slices.Min(took) > most {
+		began := time.Now()
+		h.must(t, "GET", "/v1/lake/namespaces", "")
+		h.must(t, "GET", "/v1/lake/namespaces/harbour/tables", "")
+		h.must(t, "GET", lakeTable, "")
+		h.must(t, "POST", lakeTable, setOwner)
+		took = append(took, time.Since(began))
+	}
+	if slices.Min(took) > most {
 		t.Errorf("the other warehouse answered after %s", took)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,12 +125,20 @@ func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	begun := time.Now()
-	s = startServe(t, "--data", data, "--secrets-key", scheme+key+"?endpoint=http://"+silent.Addr().String())
-	if code, body := s.request(t, "GET", "/v1/config", ""); code != http.StatusOK || time.Since(begun) > 5*time.Second {
-		t.Errorf("a start while the service is silent: %d %s after %s", code, body, time.Since(begun))
+	var took []time.Duration // of a few starts, because the machine itself may be slow
+	const most = 5 * time.Second
+	for len(took) == 0 || len(took) < 4 && slices.Min(took) > most {
+		begun := time.Now()
+		s = startServe(t, "--data", data, "--secrets-key", scheme+key+"?endpoint=http://"+silent.Addr().String())
+		if code, body := s.request(t, "GET", "/v1/config", ""); code != http.StatusOK {
+			t.Errorf("a start while the service is silent: %d %s", code, body)
+		}
+		took = append(took, time.Since(begun))
+		s.stop()
 	}
-	s.stop()
+	if slices.Min(took) > most {
+		t.Errorf("starts while the service is silent took %s, want %s at most", took, most)
+	}
 }
 
 // TestOpenSealer checks that an invalid address of a key stops the start with one sentence. No

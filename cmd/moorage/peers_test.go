@@ -133,12 +133,22 @@ func TestRoutingSavesRaces(t *testing.T) {
 			return all
 		}
 		const races, forwards = "moorage_commit_races_lost_total", "moorage_forwarded_total"
-		lostBefore, answeredBefore, began := sum(races, ""), sum(forwards, `"answered"`), time.Now()
-		hammer(t, servers, clients*3/row.nodes, commits)
-		took := time.Since(began)
-		lost[row.name] = sum(races, "") - lostBefore
-		t.Logf("%s: %.0f commits a second, %.0f races lost, %.0f of %d commits forwarded", row.name,
-			3*clients*commits/took.Seconds(), lost[row.name], sum(forwards, `"answered"`)-answeredBefore, 3*clients*commits)
+		// If the machine is slow, nodes pass over the owner, and lose races like nodes without
+		// routing. Then the test measures again.
+		passed := func() float64 {
+			return sum(forwards, `"lost"`) + sum(forwards, `"unreachable"`) + sum(forwards, `"skipped"`)
+		}
+		for range 5 {
+			lostBefore, answeredBefore, passedBefore, began := sum(races, ""), sum(forwards, `"answered"`), passed(), time.Now()
+			hammer(t, servers, clients*3/row.nodes, commits)
+			took := time.Since(began)
+			lost[row.name] = sum(races, "") - lostBefore
+			t.Logf("%s: %.0f commits a second, %.0f races lost, %.0f of %d commits forwarded", row.name,
+				3*clients*commits/took.Seconds(), lost[row.name], sum(forwards, `"answered"`)-answeredBefore, 3*clients*commits)
+			if passed() == passedBefore {
+				break
+			}
+		}
 		for _, s := range servers {
 			s.stop()
 		}
@@ -268,11 +278,15 @@ func TestReadYourWriteOnAnyNode(t *testing.T) {
 		return startServe(t, args...)
 	})
 	findOwner(t, servers)
-	before := 0.0
-	for _, s := range servers {
-		before += s.answered(t)
+	answered := func() (sum float64) {
+		for _, s := range servers {
+			sum += s.answered(t)
+		}
+		return sum
 	}
-	for i := range 12 {
+	before, ended := answered(), time.Now().Add(patience)
+	// Nodes pass over an owner that was silent for a second, for some seconds.
+	for i := 0; i < 12 || answered() == before && time.Now().Before(ended); i++ {
 		at := servers[i%3]
 		if code, body := at.request(t, "POST", tablePath, setProperties("seen", strconv.Itoa(i))); code != http.StatusOK {
 			t.Fatalf("commit %d: %d %s", i, code, body)
@@ -283,11 +297,7 @@ func TestReadYourWriteOnAnyNode(t *testing.T) {
 			}
 		}
 	}
-	after := 0.0
-	for _, s := range servers {
-		after += s.answered(t)
-	}
-	if after == before {
+	if answered() == before {
 		t.Error("no commit was forwarded")
 	}
 }
