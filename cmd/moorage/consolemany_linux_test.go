@@ -150,6 +150,7 @@ type manyServer struct {
 func startMany(t *testing.T, args ...string) *manyServer {
 	t.Helper()
 	s, process := startProcess(t, append(args, "--debug-listen", "127.0.0.1:0")...)
+	s.awaitLog(t, `msg=ready`) // stderr may arrive later than stdout
 	found := debugLine.FindStringSubmatch(s.stderr.String())
 	if found == nil {
 		t.Fatalf("no port for profiles:\n%s", s.stderr)

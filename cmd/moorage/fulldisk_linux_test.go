@@ -137,10 +137,10 @@ func TestFullDisk(t *testing.T) {
 	for n := range made - 1 {
 		s.must(t, "GET", fmt.Sprintf("/v1/namespaces/n%d", n), "")
 	}
-	if log := s.stderr.String(); !strings.Contains(log, "store is open again") {
-		t.Errorf("log:\n%s", log)
-	}
 	if code := s.stop(); code != cli.ExitDone {
 		t.Errorf("exit code %d:\n%s", code, s.stderr)
+	}
+	if log := s.stderr.String(); !strings.Contains(log, "store is open again") {
+		t.Errorf("log:\n%s", log)
 	}
 }

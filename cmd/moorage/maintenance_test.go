@@ -110,11 +110,10 @@ func TestServerMaintainsByItself(t *testing.T) {
 func awaitText(t *testing.T, text func() string, want string) {
 	t.Helper()
 	last := ""
-	for range 100 {
+	for ended := time.Now().Add(patience); time.Now().Before(ended); time.Sleep(100 * time.Millisecond) {
 		if last = text(); strings.Contains(last, want) {
 			return
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
 	t.Fatalf("%q never has %q", last, want)
 }

@@ -46,7 +46,7 @@ func TestOpenS3BesideOneThatHangs(t *testing.T) {
 		}
 	case err := <-hung:
 		t.Errorf("opened without its configuration: %v", err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("another place is not opened")
 	}
 	if err := writer.Close(); err != nil {

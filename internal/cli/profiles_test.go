@@ -87,8 +87,8 @@ func TestFileWithoutProfiles(t *testing.T) {
 // A slow token-command ends a completion early, even if a program that it started keeps running.
 func TestCompletionWaitsForNoToken(t *testing.T) {
 	t.Parallel()
-	const slow = 5 * time.Second
-	environ := withProfiles(t, "use: slow\nprofiles:\n  slow: {token-command: sleep 5; echo token}\n")
+	const slow = 30 * time.Second
+	environ := withProfiles(t, "use: slow\nprofiles:\n  slow: {token-command: sleep 30; echo token}\n")
 	asked := named("ls")
 	asked.isCompleting = true
 	begun := time.Now()
