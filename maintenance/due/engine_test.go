@@ -202,8 +202,8 @@ func testTwoMonitors(t *testing.T, w *world) {
 	}
 }
 
-// meeting is the store of one of two nodes. The first job that the node begins waits until the other
-// node begins one too, so neither node does all the work while the other one is starved.
+// meeting is the store of one of two nodes. The first job that the node begins waits until the
+// other node begins one too, so neither node does all the work while the other one is starved.
 type meeting struct {
 	registry.Store
 	once        sync.Once
