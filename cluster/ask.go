@@ -28,7 +28,7 @@ type Asked struct {
 // AskAll sends a read-only request without a body to all other members, on behalf of caller. It
 // returns an answer for each member, in the order of their addresses, after at most a few seconds.
 func (r *Router) AskAll(request *http.Request, caller moorage.Caller) []Asked {
-	ctx, cancel := context.WithTimeout(request.Context(), askAllMax)
+	ctx, cancel := context.WithTimeout(request.Context(), r.askAllMax)
 	defer cancel()
 	var answers []Asked
 	for _, member := range r.config.View().Members {

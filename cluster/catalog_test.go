@@ -23,6 +23,7 @@ import (
 	"moorage/rest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit"
 	"moorage/testkit/loopback"
 	"moorage/testkit/registrytest"
 )
@@ -63,7 +64,7 @@ func (w *world) start(t testing.TB, around func(http.Handler) http.Handler) *rea
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &realNode{heat: cluster.NewHeat(time.Now), results: make(chan cluster.Result, 1000)}
+	n := &realNode{heat: cluster.NewHeat(testkit.NewClock().Now), results: make(chan cluster.Result, 1000)}
 	n.catalog, err = catalog.New(catalog.Config{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Locks: w.locks,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return w.files.Within(place.Roots) },
@@ -85,6 +86,7 @@ func (w *world) start(t testing.TB, around func(http.Handler) http.Handler) *rea
 			}
 		},
 	})
+	router.BePatient()
 	server := web.New(web.Config{})
 	rest.Mount(server, rest.Config{Catalog: n.catalog, IdempotencyLifetime: 30 * time.Minute, Router: router})
 	n.handler = cluster.DropHeaders(server)

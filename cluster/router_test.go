@@ -125,7 +125,8 @@ func TestForwardsOnlyHeat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			one, other := newNode(t, authority, time.Now), newNode(t, authority, time.Now)
+			clock := newClock()
+			one, other := newNode(t, authority, clock.Now), newNode(t, authority, clock.Now)
 			one.setView(1, other)
 			row.prepare(one, other)
 			one.post(t, row.path, "")
@@ -145,8 +146,8 @@ func (n *testNode) seesVersion(other *testNode, version string) {
 // them executes the request, once.
 func TestOppositeViews(t *testing.T) {
 	t.Parallel()
-	authority := loopback.NewAuthority(t)
-	one, two := newNode(t, authority, time.Now), newNode(t, authority, time.Now)
+	authority, clock := loopback.NewAuthority(t), newClock()
+	one, two := newNode(t, authority, clock.Now), newNode(t, authority, clock.Now)
 	for _, node := range []*testNode{one, two} {
 		node.heat.Lost(hotPointer)
 	}
@@ -187,13 +188,11 @@ func TestOwnerIsAway(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
 	one := newNode(t, loopback.NewAuthority(t), clock.Now)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := loopback.FreeAddress() // nothing listens there
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener.Close() // nothing listens there now
-	away := &testNode{address: listener.Addr().String()}
-	one.setView(1, away)
+	one.setView(1, &testNode{address: address})
 	one.heat.Lost(hotPointer)
 	for _, want := range []struct {
 		pass                 time.Duration
@@ -313,7 +312,7 @@ func TestClientLeaves(t *testing.T) {
 func TestPeersNeedCertificates(t *testing.T) {
 	t.Parallel()
 	one, owner := pair(t)
-	stranger := newNode(t, loopback.NewAuthority(t), time.Now)
+	stranger := newNode(t, loopback.NewAuthority(t), newClock().Now)
 	stranger.setView(1, owner)
 	stranger.heat.Lost(hotPointer)
 	one.setView(1, stranger)

@@ -71,6 +71,7 @@ func newNode(t testing.TB, authority *loopback.Authority, now func() time.Time) 
 		PointerOf: func(ident moorage.Identifier) (Pointer, bool) { return hotPointer, ident.Name == "ships" },
 		Observe:   func(result Result) { n.count(result).Add(1) }, Now: now,
 	})
+	n.router.BePatient()
 	handler := http.HandlerFunc(n.serve)
 	server := &http.Server{Handler: Arrive(handler), TLSConfig: answering, Protocols: Protocols()}
 	go server.ServeTLS(listener, "", "") // returns when the server ends
@@ -163,8 +164,9 @@ const ships = "/v1/namespaces/harbour/tables/ships"
 // pair returns a node for which hotPointer is hot, and its owner.
 func pair(t testing.TB) (one, owner *testNode) {
 	t.Helper()
-	authority := loopback.NewAuthority(t)
-	one, owner = newNode(t, authority, time.Now), newNode(t, authority, time.Now)
+	// The clock stands still, so that the pointer stays hot, and an owner stays passed over.
+	authority, clock := loopback.NewAuthority(t), newClock()
+	one, owner = newNode(t, authority, clock.Now), newNode(t, authority, clock.Now)
 	one.setView(1, owner)
 	owner.setView(1, owner)
 	one.heat.Lost(hotPointer)
