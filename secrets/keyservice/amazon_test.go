@@ -48,6 +48,7 @@ func newAmazon(t *testing.T, double *sealers.Amazon, key string) *keyservice.Ama
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.SetTimeouts(keyservice.Patience, keyservice.Patience)
 	return s
 }
 

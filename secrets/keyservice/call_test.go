@@ -20,26 +20,24 @@ func get(url string) func(context.Context) (*http.Request, error) {
 	}
 }
 
-// silent starts a server that accepts connections, counts them, and does nothing else.
-func silent(t *testing.T) (url string, count *atomic.Int64) {
+// silent starts a server that accepts connections, and does nothing else.
+func silent(t *testing.T) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	count = new(atomic.Int64)
 	go func() {
 		for {
 			connection, err := listener.Accept()
 			if err != nil {
 				return // the test is over
 			}
-			count.Add(1)
 			t.Cleanup(func() { _ = connection.Close() })
 		}
 	}()
-	return "http://" + listener.Addr().String(), count
+	return "http://" + listener.Addr().String()
 }
 
 // If a service is silent, an attempt ends after its timeout and is repeated, and the call ends
@@ -49,21 +47,26 @@ func TestSilentService(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		attempt, call time.Duration
-		attempts      int64
+		attempts      int
 	}{
 		{"attempts end", 50 * time.Millisecond, time.Hour, attemptsMax},
 		{"the call ends", time.Hour, 100 * time.Millisecond, 1},
 	} {
-		url, count := silent(t)
+		url := silent(t)
 		client := NewClient(nil)
-		client.attemptTimeout, client.callTimeout = tt.attempt, tt.call
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		_, err := client.Call(ctx, get(url), Answer.MayPass)
+		client.setTimeouts(tt.attempt, tt.call)
+		ctx, cancel := context.WithTimeout(t.Context(), Patience)
+		attempts := 0
+		counted := func(ctx context.Context) (*http.Request, error) {
+			attempts++
+			return get(url)(ctx)
+		}
+		_, err := client.Call(ctx, counted, Answer.MayPass)
 		if !errors.Is(err, secrets.ErrAway) || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			t.Errorf("%s: %v, %v", tt.name, err, ctx.Err())
 		}
-		if got := count.Load(); got != tt.attempts {
-			t.Errorf("%s: %d connections, want %d", tt.name, got, tt.attempts)
+		if attempts != tt.attempts {
+			t.Errorf("%s: %d attempts, want %d", tt.name, attempts, tt.attempts)
 		}
 		cancel()
 		if _, err := NewClient(nil).Call(ctx, get(url), Answer.MayPass); !errors.Is(err, context.Canceled) {
@@ -75,7 +78,7 @@ func TestSilentService(t *testing.T) {
 // Other requests have the timeout of an attempt.
 func TestHTTPEnds(t *testing.T) {
 	t.Parallel()
-	url, _ := silent(t)
+	url := silent(t)
 	client := NewClient(nil)
 	client.attemptTimeout = 50 * time.Millisecond
 	if answer, err := client.HTTP().Get(url); err == nil {
@@ -100,7 +103,9 @@ func TestLostAnswers(t *testing.T) {
 		_, _ = w.Write([]byte("whole"))
 	}))
 	defer server.Close()
-	answer, err := NewClient(nil).Call(t.Context(), get(server.URL), Answer.MayPass)
+	client := NewClient(nil)
+	client.setTimeouts(Patience, Patience)
+	answer, err := client.Call(t.Context(), get(server.URL), Answer.MayPass)
 	if err != nil || string(answer.Content) != "whole" || asked.Load() != 3 {
 		t.Errorf("Call = %q, %v, after %d requests", answer.Content, err, asked.Load())
 	}
@@ -122,6 +127,7 @@ func TestAnswers(t *testing.T) {
 	}))
 	defer server.Close()
 	client := NewClient(nil)
+	client.setTimeouts(Patience, Patience)
 	if _, err := client.Call(t.Context(), get(server.URL+"/long"), Answer.MayPass); !errors.Is(err, secrets.ErrAway) {
 		t.Errorf("a long answer: %v", err)
 	}

@@ -35,6 +35,7 @@ func newGoogle(t *testing.T, double *sealers.Google, key string) *keyservice.Goo
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.SetTimeouts(keyservice.Patience, keyservice.Patience)
 	return s
 }
 
@@ -140,10 +141,10 @@ func TestSilentTokens(t *testing.T) {
 		t.Fatal(err, elsewhere)
 	}
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
-	begun := time.Now()
-	_, err = newGoogle(t, double, double.NewKey(t)).Seal([]byte("hunter2"), sealers.Owner)
-	if !errors.Is(err, secrets.ErrAway) || time.Since(begun) > 8*time.Second {
-		t.Errorf("Seal: %v after %s", err, time.Since(begun))
+	s := newGoogle(t, double, double.NewKey(t))
+	s.SetTimeouts(50*time.Millisecond, time.Hour) // so that only the end of an attempt ends the call
+	if _, err = s.Seal([]byte("hunter2"), sealers.Owner); !errors.Is(err, secrets.ErrAway) {
+		t.Errorf("Seal: %v", err)
 	}
 }
 

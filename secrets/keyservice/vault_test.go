@@ -138,6 +138,7 @@ func newVault(t *testing.T, server *httptest.Server, tokenFile string) *keyservi
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.SetTimeouts(keyservice.Patience, keyservice.Patience)
 	return s
 }
 
