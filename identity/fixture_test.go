@@ -111,6 +111,10 @@ type fixture struct {
 	issued  []Issued
 }
 
+// patience is the timeout of fetches from the issuers of tests. Only a fetch that hangs takes
+// longer.
+const patience = 2 * time.Minute
+
 func newFixture(t *testing.T, change func(*Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: newClock(), records: newRecords()}
@@ -132,6 +136,9 @@ func newFixture(t *testing.T, change func(*Config)) *fixture {
 		t.Fatal(err)
 	}
 	f.Authenticator = made
+	for _, each := range made.issuers {
+		each.fetcher.timeout = patience
+	}
 	return f
 }
 

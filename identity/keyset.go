@@ -131,8 +131,9 @@ func isUsable(key jose.JSONWebKey, allowed []jose.SignatureAlgorithm) bool {
 
 // fetcher reads the keys of one issuer.
 type fetcher struct {
-	config IssuerConfig
-	client *http.Client
+	config  IssuerConfig
+	client  *http.Client
+	timeout time.Duration // fetchTimeout, except in tests
 }
 
 func newFetcher(config IssuerConfig) (*fetcher, error) {
@@ -151,7 +152,8 @@ func newFetcher(config IssuerConfig) (*fetcher, error) {
 		}
 		transport.TLSClientConfig.RootCAs = pool
 	}
-	return &fetcher{config: config, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil
+	client := &http.Client{Transport: transport, CheckRedirect: checkRedirect}
+	return &fetcher{config: config, client: client, timeout: fetchTimeout}, nil
 }
 
 // checkRedirect allows a redirect only to the same host and scheme. Another server is not in the
@@ -169,7 +171,7 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 // not come from the document, the keys are fetched first, because requests need them. They are
 // returned even if fetching the document fails.
 func (f *fetcher) fetch(ctx context.Context) (set *keySet, found *discovery, err error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	if f.config.KeySet == "" {
 		if found, err = f.discover(ctx); err != nil {

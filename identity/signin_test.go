@@ -264,6 +264,7 @@ func TestSignInDocumentHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.timeout = patience
 	if set, found, err := f.fetch(ctx); set == nil || found != nil || err == nil {
 		t.Errorf("got %v, %v, %v, want the keys and the error of the document", set, found, err)
 	}
