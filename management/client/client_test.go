@@ -16,6 +16,7 @@ import (
 	"moorage/internal/web"
 	"moorage/management"
 	"moorage/management/client"
+	"moorage/testkit/loopback"
 )
 
 // paged has three roles, which it returns on pages of one role.
@@ -112,10 +113,13 @@ func TestForeignFailure(t *testing.T) {
 // If no server answers at an address, the error contains the address, but not the request.
 func TestNoServer(t *testing.T) {
 	t.Parallel()
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	err := client.New(gone.URL, "").Do(t.Context(), roles, new(client.RolesPage))
-	if err == nil || !strings.HasPrefix(err.Error(), "no server answers at "+gone.URL+": ") ||
+	address, err := loopback.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := "http://" + address
+	err = client.New(gone, "").Do(t.Context(), roles, new(client.RolesPage))
+	if err == nil || !strings.HasPrefix(err.Error(), "no server answers at "+gone+": ") ||
 		!strings.HasSuffix(err.Error(), "or name one with --uri") || strings.Contains(err.Error(), "/management") {
 		t.Errorf("%v", err)
 	}
