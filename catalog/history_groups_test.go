@@ -20,8 +20,11 @@ import (
 const (
 	// gateBehind is the number of commits that should wait behind the one held at a gate.
 	gateBehind = 12
-	// gateHold is the maximum time that a gate holds a commit.
-	gateHold = 20 * time.Millisecond
+	// gateHold is the maximum time that a gate holds a commit. Only if something hangs does a hold
+	// last that long. It is shorter than a turn.
+	gateHold = 3 * time.Second
+	// gatePause is the time in which the commits that have begun get from their call to the queue.
+	gatePause = 30 * time.Millisecond
 	// groupHistoryGroups is the number of groups of names that the clients share. It is small, so
 	// that commits coincide.
 	groupHistoryGroups = 1
@@ -30,9 +33,11 @@ const (
 // turnstile counts the commits in progress at each table on one node. It is safe for concurrent
 // use.
 type turnstile struct {
-	mu    sync.Mutex // guards the fields below; a leaf
-	under map[string]int
-	more  chan struct{} // closed when a commit begins
+	mu      sync.Mutex // guards the fields below; a leaf
+	under   map[string]int
+	all     int           // the sum of under
+	writers int           // the clients of the node that may begin commits
+	more    chan struct{} // closed when a commit begins, or when a writer ends
 }
 
 func newTurnstile() *turnstile { return &turnstile{under: map[string]int{}, more: make(chan struct{})} }
@@ -42,29 +47,52 @@ func (g *turnstile) enter(ident moorage.Identifier) (leave func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.under[ident.String()]++
-	close(g.more)
-	g.more = make(chan struct{})
+	g.all++
+	g.wakeLocked()
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.under[ident.String()]--
+		g.all--
 	}
 }
 
-// look returns the number of commits in progress, and a channel that is closed when another begins.
-func (g *turnstile) look(ident moorage.Identifier) (under int, more <-chan struct{}) {
+// join counts a client that will begin commits; leave counts its end.
+func (g *turnstile) join() (leave func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.under[ident.String()], g.more
+	g.writers++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.writers--
+		g.wakeLocked()
+	}
 }
 
-// hold waits until enough commits wait behind those being carried out; carried is the number of the
-// latter.
+// wakeLocked lets all holds look again. mu must be held.
+func (g *turnstile) wakeLocked() {
+	close(g.more)
+	g.more = make(chan struct{})
+}
+
+// isFull reports whether enough commits have begun behind the carried ones, or no writer is left
+// that could begin another one. The channel is closed when either may have become true.
+func (g *turnstile) isFull(ident moorage.Identifier, carried int) (full bool, more <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.under[ident.String()] >= carried+gateBehind || g.all >= g.writers, g.more
+}
+
+// hold waits until enough commits have begun behind those being carried out, or until each writer
+// has begun one, and until they had time to queue. carried is the number of commits being carried
+// out.
 func (g *turnstile) hold(ident moorage.Identifier, carried int) {
 	over := time.After(gateHold)
 	for {
-		under, more := g.look(ident)
-		if under >= carried+gateBehind {
+		full, more := g.isFull(ident, carried)
+		if full {
+			<-time.After(gatePause)
 			return
 		}
 		select {

@@ -55,13 +55,17 @@ func runHistory(ctx context.Context, system *historySystem, size historySize, se
 	var group sync.WaitGroup
 	for number := range size.writers + size.readers {
 		client := newClient(number)
-		group.Go(func() {
-			if number >= size.writers {
+		if number >= size.writers {
+			group.Go(func() {
 				for range size.reads {
 					client.Read(client.IntN(groups))
 				}
-				return
-			}
+			})
+			continue
+		}
+		leave := system.join(number)
+		group.Go(func() {
+			defer leave()
 			for made := 0; made < size.commits; {
 				if client.Write(client.IntN(groups)) {
 					made++
@@ -101,6 +105,15 @@ func (s *historySystem) newClient(ctx context.Context, number int, seed uint64, 
 	}
 	return histories.NewClient(number, seed, habits, recorder,
 		func(call histories.Call) histories.Answer { return ask(ctx, node, call) })
+}
+
+// join tells the turnstile of a node, if there is one, that a client will begin commits. leave
+// tells it that the client has ended.
+func (s *historySystem) join(number int) (leave func()) {
+	if len(s.gates) == 0 {
+		return func() {}
+	}
+	return s.gates[number%len(s.gates)].join()
 }
 
 // ask makes a call on a node.

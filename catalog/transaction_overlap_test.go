@@ -31,8 +31,8 @@ func lastingWrites(config *catalog.Config) {
 
 // Eight clients run transactions, each over ten of forty tables, with the default of
 // --transaction-wait. At least 95 of 100 transactions succeed without a retry by the client,
-// although any two of them most likely overlap. Each write of a file takes putDelay of fake time, so
-// that only waits count, and not the speed of the machine.
+// although any two of them most likely overlap. Each write of a file takes putDelay of fake time,
+// so that only waits count, and not the speed of the machine.
 func TestOverlappingTransactionsSucceed(t *testing.T) {
 	t.Parallel()
 	seed := catalogkit.NewSeed(t)
