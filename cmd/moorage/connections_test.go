@@ -174,7 +174,7 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 		server.ask(t, "GET", "/v1/config") // stays idle
 		server.dial(t, "GET /v1/config HTTP/1.1\r\nHost: loc")
 	}
-	// The server waits for a body only for some time, so all that are left to wait for begin at last.
+	// The server waits for a body only for some time, so the requests with bodies come last.
 	for range each {
 		server.dial(t, "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n{")
 		server.dial(t, "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 67108864\r\n\r\n"+strings.Repeat(" ", 8<<10))
