@@ -57,7 +57,7 @@ func all(string) bool { return true }
 // settle waits until the given number of calls hang.
 func (m *mount) settle(count int64) {
 	m.t.Helper()
-	for limit := time.Now().Add(20 * time.Second); m.hanging.Load() != count; runtime.Gosched() {
+	for limit := time.Now().Add(2 * time.Minute); m.hanging.Load() != count; runtime.Gosched() {
 		if time.Now().After(limit) {
 			m.t.Fatalf("%d calls hang, want %d", m.hanging.Load(), count)
 		}
@@ -237,15 +237,20 @@ func TestHangingCallsAreBounded(t *testing.T) {
 	if more := threads(t) - before; more > callsMax+20 {
 		t.Errorf("%d threads more than before, want about %d", more, callsMax)
 	}
-	began := time.Now()
-	if _, err := store.Stat(t.Context(), location); !errors.Is(err, storage.ErrUnavailable) {
-		t.Errorf("answered %v", err)
+	// This machine may be stopped for a while during some of the tries.
+	fastest := time.Hour
+	for tries := 0; tries < 4 && fastest > stuckAfter; tries++ {
+		began := time.Now()
+		if _, err := store.Stat(t.Context(), location); !errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("answered %v", err)
+		}
+		if store.MayBeGone(location) || store.MayBeGone(location+"-absent") {
+			t.Error("what does not answer is said to be gone")
+		}
+		fastest = min(fastest, time.Since(began))
 	}
-	if store.MayBeGone(location) || store.MayBeGone(location+"-absent") {
-		t.Error("what does not answer is said to be gone")
-	}
-	if took := time.Since(began); took > stuckAfter {
-		t.Errorf("refused after %s, want at once", took)
+	if fastest > stuckAfter {
+		t.Errorf("refused after %s, want at once", fastest)
 	}
 	m.release()
 	m.settle(0)
@@ -274,13 +279,21 @@ func TestHangingStoresAreBounded(t *testing.T) {
 		stores = append(stores, store)
 	}
 	m.hang(all)
-	for _, store := range stores {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	for i, store := range stores {
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var callers sync.WaitGroup
 		for range 2 * callsFew {
 			callers.Go(func() { _, _ = store.Stat(ctx, "file://"+folder+"/f") })
 		}
+		want := int64(callsFew)
+		if i == 0 {
+			want = 2 * callsFew // the first takes all that the Stores share
+		}
+		for store.calls.inside.Load() < want {
+			runtime.Gosched()
+		}
+		cancel()
 		callers.Wait()
 	}
 	var more sync.WaitGroup

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -174,9 +173,15 @@ func TestRemovalOfFoldersThatHangs(t *testing.T) {
 	if !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("a removal that hangs: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := store.Create(ctx, location+"b", nil); !errors.Is(err, storage.ErrUnavailable) {
+	answered := make(chan error, 1)
+	go func() { answered <- store.Create(ctx, location+"b", nil) }()
+	for store.calls.inside.Load() != 2 { // the removal and the Create
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-answered; !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("a file beside a removal that hangs: %v", err)
 	}
 	if inside := store.calls.inside.Load(); inside != 1 {

@@ -44,7 +44,7 @@ func (g *gate) await(t *testing.T, count int) []*heldSync {
 		select {
 		case one := <-g.arrived:
 			held = append(held, one)
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("%d folders are synced at a time, want %d", len(held), count)
 		}
 	}
