@@ -13,6 +13,11 @@ import (
 // blocked by the same cause.
 const slotPatience = 2 * time.Second
 
+// slotLooks is the number of parts of the patience, after each of which slots looks whether a slot
+// has become free. When a process continues that was stopped, its timer fires before it has read
+// the answers that have arrived. That timer counts for one part only.
+const slotLooks = 4
+
 // errNoSlot means that no slot has become free for slotPatience, so commits probably hang.
 var errNoSlot = errors.New("all connections that write have been busy for 2 s: look for commits that wait in " +
 	"pg_stat_activity, " +
@@ -91,8 +96,13 @@ func (s *slots) give() {
 // beginRunLocked starts the wait for a slot to become free. s.mu must be held.
 func (s *slots) beginRunLocked() {
 	s.endRunLocked()
-	run := s.runs
-	s.timer = time.AfterFunc(s.patience, func() { s.end(run) })
+	s.lookLaterLocked(s.runs, slotLooks)
+}
+
+// lookLaterLocked looks again after a part of the patience. left is the number of parts that are
+// left. s.mu must be held.
+func (s *slots) lookLaterLocked(run, left int) {
+	s.timer = time.AfterFunc(s.patience/slotLooks, func() { s.look(run, left-1) })
 }
 
 // endRunLocked ends the wait, if there is one. s.mu must be held.
@@ -103,11 +113,16 @@ func (s *slots) endRunLocked() {
 	}
 }
 
-// end refuses the waiting calls if no slot has become free since the run with this number began.
-func (s *slots) end(run int) {
+// look refuses the waiting calls if no slot has become free since the run with this number began,
+// and no part of the patience is left.
+func (s *slots) look(run, left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.runs != run {
+		return
+	}
+	if left > 0 {
+		s.lookLaterLocked(run, left)
 		return
 	}
 	s.stalled = true

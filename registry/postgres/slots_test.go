@@ -112,3 +112,23 @@ func TestSlotsOfThoseWhoLeave(t *testing.T) {
 		}
 	}
 }
+
+// TestSlotsOfAStoppedProcess: when a process continues that was stopped for longer than
+// slotPatience, its timer fires first. No call is refused because of that.
+func TestSlotsOfAStoppedProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1, slotPatience)
+		if err := s.take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		waiting := takeLater(t.Context(), s)
+		s.look(s.runs, slotLooks-1) // like the timer of the first part, however late it fires
+		pending(t, waiting)
+		s.give()
+		if err := <-waiting; err != nil {
+			t.Errorf("one came free: %v", err)
+		}
+		s.give()
+	})
+}
