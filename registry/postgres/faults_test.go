@@ -299,6 +299,9 @@ func TestContextEndsAtEachStep(t *testing.T) {
 			etags, err := store.Apply(ctx, faultBatch(n, false))
 			close(released)
 			proxy.Watch(nil)
+			for _, w := range store.kept.unfinished() { // Close cuts it off if it takes longer than closePatience
+				<-w.ended
+			}
 			_ = store.Close() // waits until the driver has ended the connection
 			proxy.CutAll()
 			proxy.Settled()

@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
+	"moorage/internal/worker"
 	"moorage/locks"
 	"moorage/testkit/locktest"
 )
@@ -149,6 +151,7 @@ func (w *witness) getThrough(ctx context.Context, n *node, random *rand.Rand) er
 			if tries == takerAttemptsMax {
 				return fmt.Errorf("%v after %d tries: still blocked", wants, tries)
 			}
+			worker.Sleep(ctx, time.Millisecond) // so that the number of tries does not depend on the machine
 			ids, blocked, err = n.ask(ctx, ticket, wants)
 		}
 		if err != nil {

@@ -37,7 +37,7 @@ func TestHeartbeatBesideCallsThatWait(t *testing.T) {
 		})
 	}
 	awaitLocks(t, application, leaseConnectionsMax, make(chan struct{}))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // much longer than needed, while the other calls never end
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // much longer than needed, while the other calls never end
 	defer cancel()
 	for range 3 {
 		if _, alive, err := leases.Renew(ctx, "a", nil, time.Hour); !alive || err != nil {

@@ -76,7 +76,7 @@ func TestServer(t *testing.T) {
 			"INSERT INTO moorage_lease_want VALUES ('gone', 1, 'p', 1, 'p', now())"); err != nil {
 			t.Fatal(err)
 		}
-		bounded, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		bounded, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		if _, err := leases.Reap(bounded, time.Minute); err != nil {
 			t.Error(err)
@@ -201,8 +201,8 @@ func TestWarningsOfClocks(t *testing.T) {
 	}
 	for ahead, want := range map[time.Duration]string{
 		0:                  "",
-		8 * 24 * time.Hour: "192h0m0s ahead of",
-		-40 * time.Minute:  "40m0s behind",
+		8 * 24 * time.Hour: "ahead of",
+		-40 * time.Minute:  "behind",
 	} {
 		store := openStore(t, dsn, Options{Now: func() time.Time { return time.Now().Add(ahead) }})
 		got, err := store.Warnings(t.Context())
@@ -212,6 +212,15 @@ func TestWarningsOfClocks(t *testing.T) {
 		got = slices.DeleteFunc(got, func(warning string) bool { return !strings.Contains(warning, "clock") })
 		if len(got) != min(1, len(want)) || !strings.Contains(strings.Join(got, ""), want) {
 			t.Errorf("a clock that is %s ahead: %q, want %q", ahead, got, want)
+		}
+		if want == "" || len(got) == 0 {
+			continue
+		}
+		// The time of the read is deducted.
+		_, after, _ := strings.Cut(got[0], "this machine is ")
+		text, _, _ := strings.Cut(after, " ")
+		if by, err := time.ParseDuration(text); err != nil || by > ahead.Abs() || by < ahead.Abs()-time.Minute {
+			t.Errorf("a clock that is %s ahead: %q, %v", ahead, got, err)
 		}
 	}
 	now := time.Now()

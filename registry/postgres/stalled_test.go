@@ -257,7 +257,7 @@ func TestReadsBehindBouncerEnd(t *testing.T) {
 	direct := connect(t, server.DSN())
 	unlock := locked(t, schema, "moorage_pointer")
 	defer unlock()
-	store.readTimeout = 500 * time.Millisecond
+	store.readTimeout = 5 * time.Second // long enough to see the process, even if this test is stopped for a while
 	result := make(chan error, 1)
 	go func() { _, err := store.Get(t.Context(), registry.PointerKey(faultID(1))); result <- err }()
 	awaitProcesses(t, direct, role, 1)
@@ -336,7 +336,8 @@ func TestSlotOfAServerThatIsGone(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
 	schema := strings.TrimPrefix(migrated(t), "&search_path=") // the old server has its tables in public
-	store := openStore(t, "postgres://moorage@"+proxy.Addr()+","+newURL.Host+"/postgres?sslmode=disable&connect_timeout=1&pool_max_conns=9"+
+	// A slow machine must not look like an old server that is gone.
+	store := openStore(t, "postgres://moorage@"+proxy.Addr()+","+newURL.Host+"/postgres?sslmode=disable&connect_timeout=5&pool_max_conns=9"+
 		"&search_path="+schema+",public", Options{})
 	store.kept.interval, store.readTimeout = 50*time.Millisecond, 500*time.Millisecond
 	all := store.slots.free
@@ -362,8 +363,8 @@ func TestSlotOfAServerThatIsGone(t *testing.T) {
 		t.Errorf("%d of %d slots are free", store.slots.free, all)
 	}
 	awaitApply(t, store, 3)
-	store.readTimeout = readTimeout
-	if records, err := store.Get(t.Context(), registry.PointerKey(faultID(3))); err != nil || !records[0].Exists() {
+	taken := openStore(t, server.DSN()+"&search_path="+schema, Options{})
+	if records, err := taken.Get(t.Context(), registry.PointerKey(faultID(3))); err != nil || !records[0].Exists() {
 		t.Errorf("on the new server: %v, %v", records, err)
 	}
 	unlock()
