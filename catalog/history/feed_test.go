@@ -241,11 +241,12 @@ func TestWaits(t *testing.T) {
 	f.Create("t")
 	feed.Wake()
 	waits.Wait()
-	if took := time.Since(began); events.Load() != waiting || took > 10*time.Second {
+	took := time.Since(began)
+	if events.Load() != waiting || took > history.WaitMax/2 {
 		t.Errorf("%d of %d waits ended after %s", events.Load(), waiting, took)
 	}
-	if reads := store.reads.Load() - before; reads > 20 {
-		t.Errorf("%d waits read the changes %d times", waiting, reads)
+	if reads := store.reads.Load() - before; reads > 20+int64(took/time.Second) { // a slow machine polls too
+		t.Errorf("%d waits read the changes %d times in %s", waiting, reads, took)
 	}
 
 	for range history.WaitsMax {
