@@ -68,6 +68,9 @@ const (
 	attemptsPause = 2 * time.Second
 	// othersPause is the time between two checks whether another migrator has ended.
 	othersPause = 200 * time.Millisecond
+	// validLooksMax is the maximum number of looks at an index that is not valid, with othersPause
+	// between them.
+	validLooksMax = 6
 	// smallBytesMax is the largest size of a table whose indexes are created in a transaction. For
 	// such a table that takes milliseconds, and does not wait for all other transactions of the
 	// database.
@@ -228,9 +231,18 @@ func (m *migrator) indexSQL(ctx context.Context, tx pgx.Tx, step *migrations.Ste
 	}
 	var bytes int64
 	var valid *bool // nil if there is no index
-	if err := tx.QueryRow(ctx, "SELECT pg_relation_size($1::text::regclass), (SELECT indisvalid FROM pg_index "+
-		"WHERE indexrelid = to_regclass($2::text))", step.Table, step.Index).Scan(&bytes, &valid); err != nil {
-		return "", "", err
+	for looks := 1; ; looks++ {
+		if err := tx.QueryRow(ctx, "SELECT pg_relation_size($1::text::regclass), (SELECT indisvalid FROM pg_index "+
+			"WHERE indexrelid = to_regclass($2::text))", step.Table, step.Index).Scan(&bytes, &valid); err != nil {
+			return "", "", err
+		}
+		// The server process gives its lock back just before it commits that the index is valid.
+		if m.others == nil || valid == nil || *valid || looks == validLooksMax {
+			break
+		}
+		if !worker.Sleep(ctx, othersPause) {
+			return "", "", ctx.Err()
+		}
 	}
 	switch {
 	case valid != nil && *valid:
