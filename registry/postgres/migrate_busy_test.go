@@ -236,7 +236,7 @@ func TestLeftIndex(t *testing.T) {
 			t.Parallel()
 			dsn := newDatabase(t, step.Version-1)
 			watcher, holder := connectTo(t, dsn), connectTo(t, dsn)
-			// An autovacuum that has locked the table at this moment could keep the index from being begun.
+			// An autovacuum that has locked the table could keep the index from being begun.
 			mustExec(t, holder, "ALTER TABLE moorage_change SET (autovacuum_enabled = false)")
 			writeChanges(t, holder, largeRows)
 			made := leave(t, connectTo(t, dsn), holder)

@@ -13,8 +13,8 @@ import (
 // blocked by the same cause.
 const slotPatience = 2 * time.Second
 
-// slotLooks is the number of parts of the patience, after each of which slots looks whether a slot
-// has become free. When a process continues that was stopped, its timer fires before it has read
+// slotLooks is the number of parts of the patience. After each part, slots looks whether a slot has
+// become free. When a process continues that was stopped, its timer fires before it has read
 // the answers that have arrived. That timer counts for one part only.
 const slotLooks = 4
 
