@@ -167,8 +167,8 @@ func TestManyChangesWait(t *testing.T) {
 func TestPileAfterQuiet(t *testing.T) {
 	t.Parallel()
 	const old, pile = 1500, 30_000
-	// Each of the eight steps took 5 to 15 s when the server used these statistics. All of them take
-	// 2 s on a busy machine.
+	// Each of the eight steps took 5 to 15 s when the server used these statistics. All of them
+	// take 2 s on a busy machine.
 	const soon = 30 * time.Second
 	schema := migrated(t)
 	store := openStore(t, server.DSN()+schema, Options{})
