@@ -35,10 +35,18 @@ const diskRoot = "file:///srv/moorage/w"
 // bodyOf returns the content for the file called name.
 func bodyOf(name string) string { return strings.Repeat("body of "+name+"\n", 3) }
 
-func (w *witness) open() {
-	store, err := NewOpener().open([]string{diskRoot}, w.disk.open)
+// openOn opens a store on a disk. The store makes one call at a time, because a disk serves one
+// goroutine.
+func openOn(d *disk) (*Store, error) {
+	store, err := NewOpener().open([]string{diskRoot}, d.open)
 	if err == nil {
-		store.atOnce = 1 // the disk serves one at a time
+		store.atOnce = 1
+	}
+	return store, err
+}
+
+func (w *witness) open() {
+	if store, err := openOn(w.disk); err == nil {
 		w.store = store
 	}
 }
@@ -105,7 +113,7 @@ func (w *witness) read(names ...string) {
 // name must be complete.
 func (w *witness) check(after *disk, what string) {
 	w.t.Helper()
-	store, err := NewOpener().open([]string{diskRoot}, after.open)
+	store, err := openOn(after)
 	if err != nil {
 		w.t.Fatalf("%s: open: %v", what, err)
 	}

@@ -195,7 +195,7 @@ func TestSweepOfWhoLives(t *testing.T) {
 				w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
 				w.restart()
 				w.create("a/b/old.json")
-				other, err := NewOpener().open([]string{diskRoot}, w.disk.open)
+				other, err := openOn(w.disk)
 				if err != nil {
 					t.Fatal(err)
 				}
