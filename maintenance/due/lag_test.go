@@ -21,6 +21,8 @@ const (
 	lagRate = 10_000
 	// lagPatience is the maximum time from the last change until all changes have been read.
 	lagPatience = 10 * time.Minute
+	// lagTries is the maximum number of tries until the lag is at most lagMax.
+	lagTries = 3
 	// lagWriters is the number of writers, which share the syncs of a store.
 	lagWriters = 64
 )
@@ -151,8 +153,12 @@ func TestLag(t *testing.T) {
 			if !*longFlag {
 				row.tables = min(row.tables, 10_000)
 			}
-			l := newLagging(t, row.open(t), row.tables)
-			perSecond, lag := l.run(span, 12*lagRate/10/scale.Factor)
+			// This machine may be stopped for a while during some of the tries.
+			var perSecond float64
+			lag := 2 * lagMax
+			for try := 0; try < lagTries && lag > lagMax; try++ {
+				perSecond, lag = newLagging(t, row.open(t), row.tables).run(span, 12*lagRate/10/scale.Factor)
+			}
 			t.Logf("%.0f changes a second of %d tables; the lag was at most %s", perSecond, row.tables, lag.Round(time.Millisecond))
 			if lag > lagMax && row.least > 0 {
 				t.Errorf("the lag was %s", lag)
