@@ -189,7 +189,8 @@ func TestReplacedMeanwhile(t *testing.T) {
 // connection.
 func TestServerTakesNothing(t *testing.T) {
 	t.Parallel()
-	proxy, store, root := newProxy(t, func(o *gcs.Options) { o.StallTimeout = time.Second })
+	// Within this time, a slow machine must answer the second try, too.
+	proxy, store, root := newProxy(t, func(o *gcs.Options) { o.StallTimeout = 5 * time.Second })
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })
 	proxy.Follow(func(call int, _ *http.Request) fakecloud.Fault {
