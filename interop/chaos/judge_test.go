@@ -213,9 +213,11 @@ func isTabular(path string) bool {
 	return !strings.Contains(path, ".metadata.json") && !strings.Contains(path, "/.") && !strings.Contains(path, "/_")
 }
 
-// awaitOrder runs maintenance on all tables until only reachable files are left.
+// awaitOrder runs maintenance on all tables until only reachable files are left. Meanwhile, jobs
+// delete snapshots, files and folders that surplus has just listed.
 func (j *judge) awaitOrder(ctx context.Context, span time.Duration) error {
 	var left []string
+	var failure error // of the last search
 	for deadline := time.Now().Add(span); time.Now().Before(deadline); {
 		for i, name := range j.tables {
 			j.world.look(ctx, i, name, "snapshots")
@@ -228,16 +230,15 @@ func (j *judge) awaitOrder(ctx context.Context, span time.Duration) error {
 				return err
 			}
 		}
-		var err error
-		if left, err = j.surplus(ctx); err != nil {
-			return err
-		}
-		if len(left) == 0 {
+		if left, failure = j.surplus(ctx); failure == nil && len(left) == 0 {
 			return nil
 		}
 		if err := sleep(ctx, time.Second); err != nil {
 			return err
 		}
+	}
+	if failure != nil {
+		return failure
 	}
 	slices.Sort(left)
 	return fmt.Errorf("%d files are left that no snapshot reaches, such as %s\n%s\n%s", len(left), left[0],
