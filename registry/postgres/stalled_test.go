@@ -103,8 +103,8 @@ func TestReadsBesideStalledCommits(t *testing.T) {
 	if _, err := store.Apply(t.Context(), put(1)); err != nil {
 		t.Fatal(err)
 	}
+	calm := newStore(t, "") // on another server, to measure the machine
 	before := readsP99(t, store)
-	most := max(100*time.Millisecond, 3*before)
 	proxy.Stall()
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
@@ -113,13 +113,16 @@ func TestReadsBesideStalledCommits(t *testing.T) {
 		for waiting := 0; waiting < writers; {
 			_, waiting = processesOf(t, direct, application)
 		}
-		// This machine may be stopped for a while during some of the checks.
-		var took []time.Duration
-		for len(took) < 4 && (len(took) == 0 || slices.Min(took) > most) {
-			took = append(took, readsP99(t, store))
-		}
-		if slices.Min(took) > most {
-			t.Errorf("reads take %s while commits stand still, want %s at most: they took %s before", took, most, before)
+		// This machine may be stopped for a while during some of the checks, or be busier than
+		// before.
+		var took, beside []time.Duration
+		for slow := true; slow && len(took) < 8; {
+			took, beside = append(took, readsP99(t, store)), append(beside, readsP99(t, calm))
+			slow = took[len(took)-1] > max(100*time.Millisecond, 3*before, 3*beside[len(beside)-1])
+			if slow && len(took) == 8 {
+				t.Errorf("reads take %s while commits stand still; they took %s before, and take %s on another server",
+					took, before, beside)
+			}
 		}
 		for range commits - writers {
 			<-ended // refused, because no commit in progress ends
