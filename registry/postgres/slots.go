@@ -13,10 +13,10 @@ import (
 // blocked by the same cause.
 const slotPatience = 2 * time.Second
 
-// slotLooks is the number of parts of the patience. After each part, slots looks whether a slot has
-// become free. When a process continues that was stopped, its timer fires before it has read
-// the answers that have arrived. That timer counts for one part only.
-const slotLooks = 4
+// slotParts is the number of parts of the patience. Each part has its own timer. When a stopped
+// process continues, its timer fires before it has read the answers that arrived meanwhile. That
+// ends one part only.
+const slotParts = 4
 
 // errNoSlot means that no slot has become free for slotPatience, so commits probably hang.
 var errNoSlot = errors.New("all connections that write have been busy for 2 s: look for commits that wait in " +
@@ -96,13 +96,13 @@ func (s *slots) give() {
 // beginRunLocked starts the wait for a slot to become free. s.mu must be held.
 func (s *slots) beginRunLocked() {
 	s.endRunLocked()
-	s.lookLaterLocked(s.runs, slotLooks)
+	s.beginPartLocked(s.runs, slotParts)
 }
 
-// lookLaterLocked looks again after a part of the patience. left is the number of parts that are
-// left. s.mu must be held.
-func (s *slots) lookLaterLocked(run, left int) {
-	s.timer = time.AfterFunc(s.patience/slotLooks, func() { s.look(run, left-1) })
+// beginPartLocked begins a part of the patience in the run with this number. left is the number of
+// parts that are left, with this one. s.mu must be held.
+func (s *slots) beginPartLocked(run, left int) {
+	s.timer = time.AfterFunc(s.patience/slotParts, func() { s.endPart(run, left-1) })
 }
 
 // endRunLocked ends the wait, if there is one. s.mu must be held.
@@ -113,16 +113,16 @@ func (s *slots) endRunLocked() {
 	}
 }
 
-// look refuses the waiting calls if no slot has become free since the run with this number began,
-// and no part of the patience is left.
-func (s *slots) look(run, left int) {
+// endPart begins the next part of the patience, or refuses the waiting calls if no part is left. It
+// does nothing if a slot has become free since the run with this number began.
+func (s *slots) endPart(run, left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.runs != run {
 		return
 	}
 	if left > 0 {
-		s.lookLaterLocked(run, left)
+		s.beginPartLocked(run, left)
 		return
 	}
 	s.stalled = true

@@ -114,7 +114,8 @@ func TestSlotsOfThoseWhoLeave(t *testing.T) {
 }
 
 // TestSlotsOfAStoppedProcess: when a process continues that was stopped for longer than
-// slotPatience, its timer fires first. No call is refused because of that.
+// slotPatience, its timer fires first. No call is refused because of that, but the other parts of
+// the patience still end.
 func TestSlotsOfAStoppedProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,12 +123,26 @@ func TestSlotsOfAStoppedProcess(t *testing.T) {
 		if err := s.take(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		// fireFirst does what the timer of the first part does, however late it fires.
+		fireFirst := func() {
+			s.timer.Stop()
+			s.endPart(s.runs, slotParts-1)
+		}
 		waiting := takeLater(t.Context(), s)
-		s.look(s.runs, slotLooks-1) // like the timer of the first part, however late it fires
+		fireFirst()
 		pending(t, waiting)
 		s.give()
 		if err := <-waiting; err != nil {
 			t.Errorf("one came free: %v", err)
+		}
+		waiting = takeLater(t.Context(), s)
+		fireFirst()
+		began := time.Now()
+		if err := <-waiting; !errors.Is(err, errNoSlot) {
+			t.Errorf("none came free: %v, want errNoSlot", err)
+		}
+		if took, want := time.Since(began), slotPatience-slotPatience/slotParts; took != want {
+			t.Errorf("turned away %s after the process continued, want %s", took, want)
 		}
 		s.give()
 	})
