@@ -69,7 +69,8 @@ const (
 	// othersPause is the time between two checks whether another migrator has ended.
 	othersPause = 200 * time.Millisecond
 	// validLooksMax is the maximum number of looks at an index that is not valid, with othersPause
-	// between them.
+	// between them: one second in all. The commit that makes the index valid takes milliseconds. If
+	// the index is not valid after that, its builder is dead, and the index is dropped.
 	validLooksMax = 6
 	// smallBytesMax is the largest size of a table whose indexes are created in a transaction. For
 	// such a table that takes milliseconds, and does not wait for all other transactions of the

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,9 +62,9 @@ func writeChanges(t *testing.T, conn *pgx.Conn, n int) {
 }
 
 // commits applies put(from), put(from+1) and so on to the tables of dsn, whatever their step is,
-// until stop returns. The first has been applied when commits returns. stop returns the number of
-// batches and the longest duration of one.
-func commits(t *testing.T, dsn string, from int) (stop func() (count int64, longest time.Duration)) {
+// until stop returns. The first has been applied when commits returns. done is the number of
+// batches that have been applied. stop returns the longest duration of one.
+func commits(t *testing.T, dsn string, from int) (done *atomic.Int64, stop func() (longest time.Duration)) {
 	t.Helper()
 	store, err := connectLeases(t.Context(), dsn, 2)
 	if err != nil {
@@ -73,7 +72,7 @@ func commits(t *testing.T, dsn string, from int) (stop func() (count int64, long
 	}
 	var stopped atomic.Bool
 	var ended sync.WaitGroup
-	var count int64
+	done = new(atomic.Int64)
 	var longest time.Duration
 	begun := make(chan struct{})
 	isBegun := sync.OnceFunc(func() { close(begun) })
@@ -86,21 +85,21 @@ func commits(t *testing.T, dsn string, from int) (stop func() (count int64, long
 				return
 			}
 			longest = max(longest, time.Since(began))
-			count++
+			done.Add(1)
 			isBegun()
 		}
 	})
 	<-begun
-	stop = sync.OnceValues(func() (int64, time.Duration) {
+	stop = sync.OnceValue(func() time.Duration {
 		stopped.Store(true)
 		ended.Wait()
-		return count, longest
+		return longest
 	})
 	t.Cleanup(func() {
 		stop()
 		_ = store.Close()
 	})
-	return stop
+	return done, stop
 }
 
 // indexStep returns the last of laterSteps, which creates an index.
@@ -187,15 +186,15 @@ func TestCommitsDuringMigration(t *testing.T) {
 	conn := connectTo(t, dsn)
 	writeChanges(t, conn, *indexedRows)
 	mustExec(t, conn, "INSERT INTO moorage_idempotency SELECT key, etag, state, value FROM moorage_change")
-	stop := commits(t, dsn, 1<<20)
-	began := time.Now()
+	done, stop := commits(t, dsn, 1<<20)
+	before, began := done.Load(), time.Now()
 	bounded, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if _, err := migrate(bounded, dsn, laterSteps(t)); err != nil {
 		t.Fatal(err)
 	}
-	took := time.Since(began)
-	count, longest := stop()
+	count, took := done.Load()-before, time.Since(began)
+	longest := stop()
 	t.Logf("the steps took %v, with %d commits of %v at most", took, count, longest)
 	if *indexedRows >= manyMin && longest > stallMax || count == 0 {
 		t.Errorf("%d commits, one of which took %v, want %v at most", count, longest, stallMax)
@@ -307,30 +306,113 @@ func TestCatalogRace(t *testing.T) {
 	}
 }
 
+// queryHook is a tracer of queries that calls a function before and after each query.
+type queryHook struct {
+	begun func(sql string)
+	ended func(err error)
+}
+
+func (h queryHook) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	h.begun(data.SQL)
+	return ctx
+}
+
+func (h queryHook) TraceQueryEnd(_ context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	h.ended(data.Err)
+}
+
+// connectHooked is like connectTo. The connection calls hook.
+func connectHooked(t *testing.T, dsn string, hook queryHook) *pgx.Conn {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Tracer = hook
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// TestIndexThatBecomesValid: the server process that creates an index has released its lock, and
+// commits that the index is valid just after a migrator has looked. The index stays.
+func TestIndexThatBecomesValid(t *testing.T) {
+	t.Parallel()
+	step := indexStep(t)
+	dsn := newDatabase(t, step.Version-1)
+	builder, watcher := connectTo(t, dsn), connectTo(t, dsn)
+	writeChanges(t, builder, largeRows)
+	mustExec(t, builder, step.SQL)
+	before := wantIndex(t, watcher)
+	const setValid = "UPDATE pg_index SET indisvalid = $1 WHERE indexrelid = to_regclass('moorage_change_later')"
+	mustExec(t, builder, setValid, false)
+	mustExec(t, builder, "BEGIN")
+	mustExec(t, builder, setValid, true)
+	isLook, looks := false, 0
+	var m migrator
+	m = migrator{all: laterSteps(t), tries: attemptsMax, pause: time.Millisecond, conn: connectHooked(t, dsn, queryHook{
+		begun: func(sql string) { isLook = m.others != nil && strings.Contains(sql, "indisvalid") },
+		ended: func(error) {
+			if isLook {
+				if looks++; looks == 1 {
+					mustExec(t, builder, "COMMIT")
+				}
+			}
+		},
+	})}
+	defer m.letIn(context.Background())
+	if _, err := m.next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := wantIndex(t, watcher); after != before || looks < 2 {
+		t.Errorf("index %d was there and %d is there, after %d looks", before, after, looks)
+	}
+}
+
 // TestLongReader keeps a transaction open that has only read a table. A step that changes the table
-// waits for that transaction, and commits wait no longer than one try of the step.
+// waits for that transaction, and commits wait no longer than one try of the step. In the pause
+// between two tries, commits continue.
 func TestLongReader(t *testing.T) {
 	t.Parallel()
 	const tries, stallMax = 2, 5 * time.Second // lock_timeout is 1.5 s here; the rest is for a slow machine
+	const inPauseMin = 2                       // one waited behind the try, and one began after it
 	version := len(allSteps(t)) + 1
 	dsn := newDatabase(t, version-1)
 	reader := connectTo(t, dsn)
 	mustExec(t, reader, "BEGIN")
 	mustExec(t, reader, "SELECT count(*) FROM moorage_change")
-	m := migrator{conn: connectTo(t, dsn), all: laterSteps(t), tries: tries, pause: 100 * time.Millisecond}
+	var done *atomic.Int64
+	var atPause, inPause int64 // commits until the pause between the tries, and in it
+	hook := queryHook{
+		begun: func(sql string) {
+			if sql == lockTimeoutSQL && atPause > 0 { // the next try
+				inPause, atPause = done.Load()-atPause, 0
+			}
+		},
+		ended: func(err error) {
+			if stateOf(err) == stateLockNotAvailable {
+				atPause = done.Load()
+			}
+		},
+	}
+	m := migrator{conn: connectHooked(t, dsn, hook), all: laterSteps(t), tries: tries, pause: 500 * time.Millisecond}
 	// This machine may be stopped for a while during some of the rounds.
-	var longest []time.Duration
-	for len(longest) < 4 && (len(longest) == 0 || slices.Min(longest) > stallMax) {
-		stop := commits(t, dsn, (1+len(longest))<<20)
+	var longest time.Duration
+	for round := 1; round == 1 || round <= 4 && (longest > stallMax || inPause < inPauseMin); round++ {
+		var stop func() time.Duration
+		done, stop = commits(t, dsn, round<<20)
+		atPause, inPause = 0, 0
 		_, err := m.next(t.Context())
 		if stateOf(err) != stateLockNotAvailable || !strings.Contains(err.Error(), "run moorage migrate again") || !strings.Contains(err.Error(), m.all[version-1].Name) {
 			t.Errorf("%v, want what to do about the lock", err)
 		}
-		_, took := stop()
-		longest = append(longest, took)
+		longest = stop()
 	}
-	if slices.Min(longest) > stallMax {
-		t.Errorf("the longest commits took %v, want %v at most", longest, stallMax)
+	if longest > stallMax || inPause < inPauseMin {
+		t.Errorf("the longest commit took %v, want %v at most; %d ended between the tries, want %d", longest, stallMax, inPause, inPauseMin)
 	}
 	mustExec(t, reader, "COMMIT")
 	if done, err := m.next(t.Context()); done || err != nil {
