@@ -177,9 +177,7 @@ func TestRemovalOfFoldersThatHangs(t *testing.T) {
 	defer cancel()
 	answered := make(chan error, 1)
 	go func() { answered <- store.Create(ctx, location+"b", nil) }()
-	for store.calls.inside.Load() != 2 { // the removal and the Create
-		runtime.Gosched()
-	}
+	await(t, &store.calls.inside, 2) // the removal and the Create
 	cancel()
 	if err := <-answered; !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("a file beside a removal that hangs: %v", err)
