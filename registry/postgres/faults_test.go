@@ -299,10 +299,8 @@ func TestContextEndsAtEachStep(t *testing.T) {
 			etags, err := store.Apply(ctx, faultBatch(n, false))
 			close(released)
 			proxy.Watch(nil)
-			for _, w := range store.kept.unfinished() { // Close cuts it off if it takes longer than closePatience
-				<-w.ended
-			}
-			_ = store.Close() // waits until the driver has ended the connection
+			awaitKept(t, store) // Close would cut a write off that takes longer than closePatience
+			_ = store.Close()   // waits until the driver has ended the connection
 			proxy.CutAll()
 			proxy.Settled()
 			if reached() && !errors.Is(err, context.Canceled) && err != nil {

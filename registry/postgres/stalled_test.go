@@ -171,6 +171,19 @@ func awaitApply(t *testing.T, store *Store, n int) {
 	}
 }
 
+// awaitKept waits until the writes have ended whose callers gave up.
+func awaitKept(t *testing.T, store *Store) {
+	t.Helper()
+	limit := time.After(2 * time.Minute)
+	for _, w := range store.kept.unfinished() {
+		select {
+		case <-w.ended:
+		case <-limit:
+			t.Fatal("a write does not end")
+		}
+	}
+}
+
 // locked locks a table exclusively until unlock is called.
 func locked(t *testing.T, dsn, table string) (unlock func()) {
 	t.Helper()
@@ -359,9 +372,7 @@ func TestSlotOfAServerThatIsGone(t *testing.T) {
 	if err := <-result; !errors.Is(err, registry.ErrUnknown) {
 		t.Errorf("apply: %v, want ErrUnknown", err)
 	}
-	for _, w := range store.kept.unfinished() {
-		<-w.ended
-	}
+	awaitKept(t, store)
 	if store.slots.free != all {
 		t.Errorf("%d of %d slots are free", store.slots.free, all)
 	}
@@ -369,6 +380,15 @@ func TestSlotOfAServerThatIsGone(t *testing.T) {
 	taken := openStore(t, server.DSN()+"&search_path="+schema, Options{})
 	if records, err := taken.Get(t.Context(), registry.PointerKey(faultID(3))); err != nil || !records[0].Exists() {
 		t.Errorf("on the new server: %v, %v", records, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	records, err := store.Get(ctx, registry.PointerKey(faultID(3)))
+	for errors.Is(err, registry.ErrUnavailable) { // a read on a connection to the old server
+		records, err = store.Get(ctx, registry.PointerKey(faultID(3)))
+	}
+	if err != nil || !records[0].Exists() {
+		t.Errorf("on the new server, by the same store: %v, %v", records, err)
 	}
 	unlock()
 }
