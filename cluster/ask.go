@@ -6,17 +6,12 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"moorage"
 )
 
-const (
-	// askAllMax is the maximum time that a node waits for the answers of the others.
-	askAllMax = 3 * time.Second
-	// askedBytesMax is the maximum size of one answer.
-	askedBytesMax = 4 << 20
-)
+// askedBytesMax is the maximum size of one answer.
+const askedBytesMax = 4 << 20
 
 // Asked is the answer of another node. Err explains why there is no answer.
 type Asked struct {
@@ -26,10 +21,9 @@ type Asked struct {
 }
 
 // AskAll sends a read-only request without a body to all other members, on behalf of caller. It
-// returns an answer for each member, in the order of their addresses, after at most a few seconds.
+// returns an answer for each member, in the order of their addresses. The context of the request
+// should have a deadline: it is the only bound of the wait for a member that hangs.
 func (r *Router) AskAll(request *http.Request, caller moorage.Caller) []Asked {
-	ctx, cancel := context.WithTimeout(request.Context(), r.askAllMax)
-	defer cancel()
 	var answers []Asked
 	for _, member := range r.config.View().Members {
 		if member.Address != r.config.Address {
@@ -43,7 +37,7 @@ func (r *Router) AskAll(request *http.Request, caller moorage.Caller) []Asked {
 	var asking sync.WaitGroup
 	for i := range answers {
 		if answer := &answers[i]; answer.Err == nil {
-			asking.Go(func() { answer.Body, answer.Err = r.askOne(ctx, request, caller, answer.Node) })
+			asking.Go(func() { answer.Body, answer.Err = r.askOne(request.Context(), request, caller, answer.Node) })
 		}
 	}
 	asking.Wait()

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -19,7 +20,9 @@ func TestAskAll(t *testing.T) {
 	view = NewView(view.Number+1, append(slices.Clone(view.Members), Member{Session: "gone", Address: "127.0.0.1:1", Version: testVersion},
 		Member{Session: "newer", Address: "127.0.0.1:2", Version: "v2"}))
 	one.view.Store(&view)
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/management/v1/refusals?warehouse=w", nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/management/v1/refusals?warehouse=w", nil)
 	r.Header.Set("Accept-Encoding", "gzip")
 	r.Header.Set("Authorization", "Bearer secret")
 	answers := one.router.AskAll(r, caller)

@@ -15,5 +15,4 @@ func (r *Router) BePatient() {
 	dialer := &net.Dialer{Timeout: patience}
 	r.transport.DialContext, r.transport.TLSHandshakeTimeout = dialer.DialContext, patience
 	r.transport.HTTP2.SendPingTimeout, r.transport.HTTP2.PingTimeout = patience, patience
-	r.askAllMax = patience
 }

@@ -81,7 +81,6 @@ type RouterConfig struct {
 type Router struct {
 	config    RouterConfig
 	transport *http.Transport
-	askAllMax time.Duration // askAllMax, except in tests
 	underWay  atomic.Int64
 
 	mu         sync.Mutex           // guards the field below; no lock is taken under it
@@ -103,7 +102,6 @@ func NewRouter(config RouterConfig) *Router {
 	return &Router{
 		config:     config,
 		passedOver: make(map[string]time.Time),
-		askAllMax:  askAllMax,
 		transport: &http.Transport{
 			DialContext: dialer.DialContext, TLSClientConfig: config.TLS, TLSHandshakeTimeout: connectMax,
 			Protocols: Protocols(), HTTP2: &http.HTTP2Config{SendPingTimeout: silenceMax, PingTimeout: silenceMax},

@@ -42,6 +42,9 @@ type peers struct {
 	logger     *slog.Logger
 }
 
+// askAllMax is the maximum time that a node waits for the answers of all other nodes to a request.
+const askAllMax = 3 * time.Second
+
 // The files in the folder of --peer-tls, with the names that Kubernetes gives them.
 const (
 	peerCertificate = "tls.crt"
@@ -204,7 +207,9 @@ func (p *peers) ask(request *http.Request, caller moorage.Caller) (answers []man
 	if p == nil {
 		return nil
 	}
-	for _, answer := range p.router.AskAll(request, caller) {
+	ctx, cancel := context.WithTimeout(request.Context(), askAllMax)
+	defer cancel()
+	for _, answer := range p.router.AskAll(request.WithContext(ctx), caller) {
 		answers = append(answers, management.PeerAnswer(answer))
 	}
 	return answers
