@@ -58,7 +58,7 @@ func New(config Config) (*Authenticator, error) {
 		failures: newLimiter(config.Now, failuresMax), dead: newLimiter(minutesOf(config.Now), 1),
 	}
 	for _, each := range config.Issuers {
-		made, err := newIssuer(each, config.Now, config.Logger)
+		made, err := newIssuer(each, config.FetchTimeout, config.Now, config.Logger)
 		if err != nil {
 			return nil, err
 		}

@@ -20,6 +20,9 @@ import (
 type Config struct {
 	// Issuers are the outside issuers. Their tokens are accepted.
 	Issuers []IssuerConfig
+	// FetchTimeout bounds each fetch of an issuer's keys and discovery document together, and each
+	// exchange with an issuer at the end of a sign-in. It is required if there are Issuers.
+	FetchTimeout time.Duration
 	// Records provides the API keys, and the public keys that verify the store's own tokens. If it
 	// is nil, there are no such keys, and the token endpoint is off.
 	Records Records
@@ -154,6 +157,9 @@ func (c Config) check() error {
 			return fmt.Errorf("two issuers are %s", issuer.URL)
 		}
 		aliases[issuer.Alias], urls[issuer.URL] = true, true
+	}
+	if len(c.Issuers) > 0 && c.FetchTimeout <= 0 {
+		return errors.New("fetches from issuers have no timeout")
 	}
 	if len(c.Issuers) == 0 && c.Records == nil && !c.Certificates {
 		return errors.New("no way of authentication is configured")

@@ -3,6 +3,7 @@ package identity_test
 import (
 	"fmt"
 	"net/http/httptest"
+	"time"
 
 	"moorage"
 	"moorage/identity"
@@ -15,7 +16,7 @@ func ExampleAuthenticator() {
 		fmt.Println(err)
 		return
 	}
-	a, err := identity.New(identity.Config{Issuers: []identity.IssuerConfig{corp}})
+	a, err := identity.New(identity.Config{Issuers: []identity.IssuerConfig{corp}, FetchTimeout: 5 * time.Second})
 	if err != nil {
 		fmt.Println(err)
 		return

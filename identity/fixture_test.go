@@ -120,7 +120,7 @@ func newFixture(t *testing.T, change func(*Config)) *fixture {
 	f := &fixture{t: t, clock: newClock(), records: newRecords()}
 	f.issuer = newTestIssuer(t, f.clock)
 	config := Config{
-		Issuers: []IssuerConfig{f.issuer.config()}, Records: f.records, Now: f.clock.Now,
+		Issuers: []IssuerConfig{f.issuer.config()}, FetchTimeout: patience, Records: f.records, Now: f.clock.Now,
 		Refused: func(_, reason string) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -136,9 +136,6 @@ func newFixture(t *testing.T, change func(*Config)) *fixture {
 		t.Fatal(err)
 	}
 	f.Authenticator = made
-	for _, each := range made.issuers {
-		each.fetcher.timeout = patience
-	}
 	return f
 }
 

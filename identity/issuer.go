@@ -40,11 +40,12 @@ type issuer struct {
 	found    *discovery    // nil until read; always nil if not needed
 }
 
-func newIssuer(config IssuerConfig, now func() time.Time, logger *slog.Logger) (*issuer, error) {
+func newIssuer(config IssuerConfig, timeout time.Duration, now func() time.Time, logger *slog.Logger) (
+	*issuer, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("issuer %s: %w", config.Alias, err)
 	}
-	fetcher, err := newFetcher(config)
+	fetcher, err := newFetcher(config, timeout)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,6 @@ import (
 
 // Bounds of fetching keys from an issuer.
 const (
-	fetchTimeout   = 5 * time.Second // for the discovery document and the keys together
 	fetchBytesMax  = 1 << 20
 	fetchHopsMax   = 3
 	keysMax        = 200
@@ -133,13 +132,13 @@ func isUsable(key jose.JSONWebKey, allowed []jose.SignatureAlgorithm) bool {
 type fetcher struct {
 	config  IssuerConfig
 	client  *http.Client
-	timeout time.Duration // fetchTimeout, except in tests
+	timeout time.Duration // for the discovery document and the keys together
 }
 
-func newFetcher(config IssuerConfig) (*fetcher, error) {
+func newFetcher(config IssuerConfig, timeout time.Duration) (*fetcher, error) {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-		ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: fetchTimeout,
+		ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: timeout,
 	}
 	if config.CA != "" {
 		text, err := os.ReadFile(config.CA)
@@ -153,7 +152,7 @@ func newFetcher(config IssuerConfig) (*fetcher, error) {
 		transport.TLSClientConfig.RootCAs = pool
 	}
 	client := &http.Client{Transport: transport, CheckRedirect: checkRedirect}
-	return &fetcher{config: config, client: client, timeout: fetchTimeout}, nil
+	return &fetcher{config: config, client: client, timeout: timeout}, nil
 }
 
 // checkRedirect allows a redirect only to the same host and scheme. Another server is not in the

@@ -83,7 +83,7 @@ func (a *Authenticator) FinishSignIn(ctx context.Context, begun SignIn, returned
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, at.fetcher.timeout)
+	ctx, cancel := context.WithTimeout(ctx, a.config.FetchTimeout)
 	defer cancel()
 	client, found, err := at.signInClient(ctx, begun.Redirect)
 	if err != nil {

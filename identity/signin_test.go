@@ -260,11 +260,10 @@ func TestSignInDocumentHangs(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer hanging.Close()
-	f, err := newFetcher(IssuerConfig{URL: hanging.URL, KeySet: p.URL + "/keys", SignIn: SignInClient{ID: openid.ClientID}})
+	f, err := newFetcher(IssuerConfig{URL: hanging.URL, KeySet: p.URL + "/keys", SignIn: SignInClient{ID: openid.ClientID}}, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.timeout = patience
 	if set, found, err := f.fetch(ctx); set == nil || found != nil || err == nil {
 		t.Errorf("got %v, %v, %v, want the keys and the error of the document", set, found, err)
 	}

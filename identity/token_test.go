@@ -209,7 +209,7 @@ func FuzzToken(f *testing.F) {
 	}
 	a, err := New(Config{
 		Issuers: []IssuerConfig{{Alias: "corp", URL: "https://idp.invalid", Audience: "m", KeySet: "testdata/none"}},
-		Records: newRecords(), Now: clock.Now,
+		Records: newRecords(), FetchTimeout: patience, Now: clock.Now,
 	})
 	if err != nil {
 		f.Fatal(err)

@@ -33,6 +33,9 @@ import (
 // whoAuthenticates is the name of the caller when authentication reads and writes the store.
 const whoAuthenticates = "identity"
 
+// issuerTimeout bounds each fetch from an issuer. The user waits for it at a sign-in.
+const issuerTimeout = 5 * time.Second
+
 // openIdentity returns the authenticator of requests, or nil if callers need not authenticate. It
 // does not start the authenticator.
 func openIdentity(c cli.Config, made *catalog.Catalog, log *audit.Log, logger *slog.Logger) (
@@ -41,7 +44,8 @@ func openIdentity(c cli.Config, made *catalog.Catalog, log *audit.Log, logger *s
 		return nil, nil
 	}
 	config := identity.Config{
-		Issuers: c.Issuers, Certificates: c.TLSClientCA != "", TokenLifetime: c.TokenLifetime, Admins: c.Admins,
+		Issuers: c.Issuers, FetchTimeout: issuerTimeout,
+		Certificates: c.TLSClientCA != "", TokenLifetime: c.TokenLifetime, Admins: c.Admins,
 		TrustedProxies: c.TrustedProxies, Refused: log.NoteRefused, Logger: logger, Jitter: newJitter(),
 		Issued: func(ctx context.Context, issued identity.Issued) { noteIssued(ctx, log, issued) },
 	}
