@@ -10,11 +10,17 @@ const Patience = 2 * time.Minute
 // used.
 func (s *Amazon) SetTimeouts(attempt, call time.Duration) { s.service.setTimeouts(attempt, call) }
 
-// SetTimeouts is like that of Amazon. The timeout of an attempt is also that of a token.
-func (s *Google) SetTimeouts(attempt, call time.Duration) {
-	s.service.setTimeouts(attempt, call)
-	s.tokens.http = s.service.HTTP()
-}
+// SetTimeouts is like that of Amazon. It does not change TokenTimeout.
+func (s *Google) SetTimeouts(attempt, call time.Duration) { s.service.setTimeouts(attempt, call) }
+
+// AttemptTimeout is the timeout of an attempt of a server.
+const AttemptTimeout = attemptTimeout
+
+// TokenTimeout returns the timeout of a request for a token.
+func (s *Google) TokenTimeout() time.Duration { return s.tokens.http.Timeout }
+
+// SetTokenTimeout sets TokenTimeout. It must be called before the source is used.
+func (s *Google) SetTokenTimeout(timeout time.Duration) { s.tokens.http.Timeout = timeout }
 
 // SetTimeouts is like that of Amazon.
 func (s *Vault) SetTimeouts(attempt, call time.Duration) { s.service.setTimeouts(attempt, call) }

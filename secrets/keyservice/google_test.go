@@ -36,6 +36,10 @@ func newGoogle(t *testing.T, double *sealers.Google, key string) *keyservice.Goo
 		t.Fatal(err)
 	}
 	s.SetTimeouts(keyservice.Patience, keyservice.Patience)
+	if got := s.TokenTimeout(); got != keyservice.AttemptTimeout {
+		t.Errorf("a request for a token may take %s, want %s", got, keyservice.AttemptTimeout)
+	}
+	s.SetTokenTimeout(keyservice.Patience)
 	return s
 }
 
@@ -122,7 +126,8 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-// If the token service accepts connections but never answers, an attempt ends after its timeout.
+// If the token service accepts connections but never answers, the request for a token ends after
+// its timeout.
 func TestSilentTokens(t *testing.T) {
 	double := newGoogleDouble(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -142,7 +147,8 @@ func TestSilentTokens(t *testing.T) {
 	}
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 	s := newGoogle(t, double, double.NewKey(t))
-	s.SetTimeouts(50*time.Millisecond, time.Hour) // so that only the end of an attempt ends the call
+	s.SetTimeouts(time.Hour, time.Hour) // so that only the timeout of the request for a token ends the call
+	s.SetTokenTimeout(50 * time.Millisecond)
 	if _, err = s.Seal([]byte("hunter2"), sealers.Owner); !errors.Is(err, secrets.ErrAway) {
 		t.Errorf("Seal: %v", err)
 	}
