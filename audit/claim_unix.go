@@ -29,7 +29,7 @@ func Claim(path string) (io.Closer, error) {
 	return claim{file}, nil
 }
 
-// claim is a locked file.
+// claim is an open lock file. On a file system that has no locks, it is not locked.
 type claim struct{ file *os.File }
 
 // Close ends the claim. Closing the file alone is not enough: a forked child that does not run its

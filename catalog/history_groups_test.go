@@ -76,8 +76,8 @@ func (g *turnstile) wakeLocked() {
 	g.more = make(chan struct{})
 }
 
-// isFull reports whether enough commits have begun behind the carried ones, or no writer is left
-// that could begin another one. The channel is closed when either may have become true.
+// isFull reports whether a hold may end: either enough commits have begun behind the carried ones,
+// or each writer has a commit in progress. more is closed when that may have changed.
 func (g *turnstile) isFull(ident moorage.Identifier, carried int) (full bool, more <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -202,15 +202,15 @@ func testTwoMonitors(t *testing.T, w *world) {
 	}
 }
 
-// meeting is the store of one of two nodes. The first job that the node begins waits until the
-// other node begins one too, so neither node does all the work while the other one is starved.
-type meeting struct {
+// meetingStore is the store of one of two nodes. The first job that the node begins waits until the
+// other node begins one too. So neither node does all the work before the other one runs.
+type meetingStore struct {
 	registry.Store
 	once        sync.Once
 	here, there chan struct{} // closed when this node, or the other one, begins its first job
 }
 
-func (m *meeting) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+func (m *meetingStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	if slices.ContainsFunc(batch.Writes, func(write registry.Write) bool { return write.Key.Table == registry.TableJob }) {
 		m.once.Do(func() {
 			close(m.here)
@@ -243,8 +243,8 @@ func testNodesShareTheWork(t *testing.T, w *world) {
 	})
 	first, second := make(chan struct{}), make(chan struct{})
 	nodes := []node{
-		w.newNode(&meeting{Store: w.store, here: first, there: second}, false),
-		w.newNode(&meeting{Store: w.store, here: second, there: first}, false),
+		w.newNode(&meetingStore{Store: w.store, here: first, there: second}, false),
+		w.newNode(&meetingStore{Store: w.store, here: second, there: first}, false),
 	}
 	rounds := func(count int) {
 		for range count {

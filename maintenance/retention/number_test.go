@@ -35,8 +35,9 @@ func TestChangesGetPlacesUnread(t *testing.T) {
 	if waitingChanges(t, conn) == 0 {
 		t.Fatal("no change waits before a worker runs")
 	}
-	// wantSoon adds changes, one after another, until one has a position soon. A busy machine makes
-	// some of them late. All of them together take less time than the claim of a dead node lasts.
+	// wantSoon adds changes, one after another, until one gets its position soon. On a busy
+	// machine, some positions are late. The time limit is half the life of a dead node's claim, so
+	// a wait for the end of that claim fails the test.
 	n := 0
 	wantSoon := func(when string) {
 		t.Helper()
