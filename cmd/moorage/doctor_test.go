@@ -362,8 +362,9 @@ func TestPagesOfFindings(t *testing.T) {
 	f := &findings{}
 	server := httptest.NewServer(f)
 	defer server.Close()
+	began := time.Now()
 	got := runToEnd(t, "doctor", "--uri", server.URL)
-	got.stdout = clockHere.ReplaceAllString(got.stdout, "within 1s of")
+	got.stdout = withClockHere(t, got.stdout, time.Since(began))
 	want := "ok    clock here: within 1s of the server's\nbad   t1 transaction: given up\n      Repair the cause\nbad   t2 transaction: given up\nbad   t3 transaction: given up\n" +
 		"bad   p1 purge of a.t; in warehouse w: given up\nok    p2 purge of a.u: waits\nbad   orphans of table w.a.t: blocked\nwarn  j1 orphans of table w.a.u: quarantined\n"
 	if got.code != cli.ExitNo || got.stdout != want || got.stderr != "moorage: 5 bad findings\n" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -108,18 +109,52 @@ func TestClientClock(t *testing.T) {
 	}
 }
 
-// clockHere matches the part of the finding about this machine's clock that has the time that the
-// answer took.
-var clockHere = regexp.MustCompile(`within \d+s of`)
+// clockHere matches the difference of the clocks in the finding about this machine's clock, which
+// includes the time that the answer took.
+var clockHere = regexp.MustCompile(`within (\d+s) of`)
+
+// withClockHere returns what doctor printed in the given time, with the difference of the clocks as
+// if the answer had taken no time.
+func withClockHere(t *testing.T, printed string, took time.Duration) string {
+	t.Helper()
+	found := clockHere.FindStringSubmatch(printed)
+	if found == nil {
+		t.Fatalf("no finding about the clock here:\n%s", printed)
+	}
+	// The server's time is in whole seconds.
+	if apart, err := time.ParseDuration(found[1]); err != nil || apart > took+2*time.Second {
+		t.Errorf("clocks %s apart, and the answer took %s at most", found[1], took)
+	}
+	return strings.Replace(printed, found[0], "within 1s of", 1)
+}
+
+// storeHere matches the finding about a store that takes writes, with its level and the time of a
+// read and of a write.
+var storeHere = regexp.MustCompile(`(?m)^(\w+) +store: takes writes; a read took ([^\s,]+)(?:, the last write ([^\s,]+))?$`)
 
 // A server reports findings about its own state, its caller, and its connection to the store.
 func TestFindingsOfServer(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--store", "memory", "--data", t.TempDir())
+	began := time.Now()
 	got := runToEnd(t, "doctor", "--uri", s.uri)
-	got.stdout = clockHere.ReplaceAllString(got.stdout, "within 1s of")
+	got.stdout = withClockHere(t, got.stdout, time.Since(began))
 	// On a machine that is slow, the finding about the store is a warning.
-	for _, want := range []string{"ok    clock here: within 1s of the server's\n", ", the last write ", "ok    server: ", " store: takes writes; a read took ", "ok    clocks: node and store within ", "ok    changes: kept for ",
+	store, isSlow := storeHere.FindStringSubmatch(got.stdout), false
+	if store == nil {
+		t.Fatalf("doctor prints %+v, which has no finding about the store", got)
+	}
+	for _, text := range store[2:] {
+		took, err := time.ParseDuration(cmp.Or(text, "0s"))
+		if err != nil {
+			t.Error(err)
+		}
+		isSlow = isSlow || took > storeSlow
+	}
+	if want := map[bool]string{true: "warn", false: "ok"}[isSlow]; store[1] != want {
+		t.Errorf("doctor prints %q, want %s", store[0], want)
+	}
+	for _, want := range []string{"ok    clock here: within 1s of the server's\n", ", the last write ", "ok    server: ", "ok    clocks: node and store within ", "ok    changes: kept for ",
 		"warn  setting --store: "} {
 		if got.code != cli.ExitDone || !strings.Contains(got.stdout, want) {
 			t.Errorf("doctor prints %+v, want %q", got, want)
