@@ -242,7 +242,7 @@ func TestWaits(t *testing.T) {
 	feed.Wake()
 	waits.Wait()
 	took := time.Since(began)
-	if events.Load() != waiting || took > history.WaitMax/2 {
+	if events.Load() != waiting || took > 10*time.Second {
 		t.Errorf("%d of %d waits ended after %s", events.Load(), waiting, took)
 	}
 	if reads := store.reads.Load() - before; reads > 20+int64(took/time.Second) { // a slow machine polls too
