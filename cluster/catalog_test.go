@@ -117,6 +117,19 @@ func (n *realNode) post(t testing.TB, path, body string, headers ...string) (int
 	return recorder.Code, recorder.Body.String()
 }
 
+// wantResult checks the result of a commit that has been answered.
+func (n *realNode) wantResult(t testing.TB, want cluster.Result) {
+	t.Helper()
+	select {
+	case got := <-n.results:
+		if got != want {
+			t.Errorf("the commit was %s, want %s", got, want)
+		}
+	default:
+		t.Errorf("the commit was not forwarded, want %s", want)
+	}
+}
+
 // makeTable makes a warehouse with a table, and makes it hot for n.
 func (n *realNode) makeTable(t testing.TB) {
 	t.Helper()
@@ -216,9 +229,7 @@ func TestOwnerGoneAfterCommit(t *testing.T) {
 				t.Errorf("%d and %d changes, want %d and %d as alone: %s", code, got, wantCode, want, body)
 			}
 			if wantCode != http.StatusBadRequest {
-				if result := <-node.results; result != cluster.Lost {
-					t.Errorf("the commit was %s", result)
-				}
+				node.wantResult(t, cluster.Lost)
 			}
 		})
 	}
@@ -238,9 +249,7 @@ func TestReplayAfterInternalKey(t *testing.T) {
 		if code, answer := node.post(t, tablePath, body); code != http.StatusOK {
 			t.Errorf("%d %s", code, answer)
 		}
-		if result := <-node.results; result != cluster.Answered {
-			t.Errorf("the commit was %s", result)
-		}
+		node.wantResult(t, cluster.Answered)
 	}
 	if got := w.changes(t) - before; got != 1 {
 		t.Errorf("%d changes, want 1", got)
@@ -278,9 +287,7 @@ func TestForwardView(t *testing.T) {
 	if code, body := node.post(t, viewsPath+"/fleet", replace); code != http.StatusOK || !strings.Contains(body, "select 2") {
 		t.Errorf("%d %s", code, body)
 	}
-	if result := <-node.results; result != cluster.Lost {
-		t.Errorf("the replace was %s", result)
-	}
+	node.wantResult(t, cluster.Lost)
 	if got := w.changes(t) - before; got != 1 {
 		t.Errorf("%d changes, want 1", got)
 	}
