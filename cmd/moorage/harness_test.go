@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -125,16 +126,20 @@ type served struct {
 
 var readyLine = regexp.MustCompile(`(?m)^Moorage is ready at (https?://\S+)$`)
 
-// startServe runs serve in this process on a free port. The server is stopped when the test ends.
+// startServe runs serve in this process, on a free port if args name none. The server is stopped
+// when the test ends.
 func startServe(t *testing.T, args ...string) *served {
 	t.Helper()
+	if !slices.Contains(args, "--listen") {
+		args = append(args, "--listen", "127.0.0.1:0")
+	}
 	ctx, signal := context.WithCancel(context.Background())
 	s := &served{stdout: newLockedBuffer(), stderr: newLockedBuffer()}
 	var code int
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		code = run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...),
+		code = run(ctx, append([]string{"serve"}, args...),
 			cli.Environment{Stdout: s.stdout, Stderr: s.stderr})
 	}()
 	s.wait = func() int {
@@ -234,6 +239,16 @@ func await(t testing.TB, done <-chan struct{}, what string) {
 // name, value, name, value…
 func (s *served) request(t testing.TB, method, path, body string, headers ...string) (int, string) {
 	t.Helper()
+	code, answer, err := s.send(t, method, path, body, headers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code, answer
+}
+
+// send is like request. It returns an error if no whole answer arrives.
+func (s *served) send(t testing.TB, method, path, body string, headers ...string) (int, string, error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, s.uri+path, strings.NewReader(body))
@@ -248,14 +263,11 @@ func (s *served) request(t testing.TB, method, path, body string, headers ...str
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		return 0, "", err
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(bufio.NewReader(response.Body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(answer)
+	return response.StatusCode, string(answer), err
 }
 
 // Requests that create a table, and the path of the table.

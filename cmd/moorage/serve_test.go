@@ -22,12 +22,17 @@ import (
 	"moorage/catalog/warehouses"
 	"moorage/identity"
 	"moorage/internal/cli"
+	"moorage/testkit/loopback"
 )
 
 func TestServe(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	server := startServe(t, "--store", "memory", "--data", data)
+	listen, err := loopback.FreeAddress() // no other listener gets it when the server has ended
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := startServe(t, "--store", "memory", "--data", data, "--listen", listen)
 
 	if code, body := server.request(t, "GET", "/v1/config?warehouse=default", ""); code != http.StatusOK {
 		t.Errorf("config: %d %s", code, body)
