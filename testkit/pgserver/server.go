@@ -210,7 +210,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 // until it answers.
 func (s *Server) Restart() error {
 	args := []string{"-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", "", "-c",
-		"max_connections=200",
+		"max_connections=1000",
 		// Shared memory in files of the data folder, so that a killed server leaves nothing in
 		// memory.
 		"-c", "dynamic_shared_memory_type=mmap"}
