@@ -108,17 +108,26 @@ func TestPurgeIsOfOneNode(t *testing.T) {
 			}
 			return nil
 		}
+		began := time.Now()
 		in.purge()
+		// If the store takes longer for the release of a claim than the release waits, the claim
+		// is left until it ends.
+		released := time.Since(began) < claimReleaseTime
 		shared.wantOnce(t)
 		want := map[string]int{purgedMetadata: 1, purgedTable + "/metadata/00000.metadata.json": 1, purgedTable + "/metadata/m-1.avro": 1, purgedTable + "/metadata/m-2.avro": 1, purgedTable + "/metadata/snap-1.avro": 2}
 		if !maps.Equal(shared.opened, want) {
 			t.Errorf("files were read so many times: %v, want %v", shared.opened, want)
 		}
 		for _, claim := range in.list(registry.TableAssignment) {
-			t.Errorf("a claim is left: %s", claim.Key)
+			if released {
+				t.Errorf("a claim is left: %s", claim.Key)
+			}
 		}
 	})
 }
+
+// claimReleaseTime is how long a node tries to release a claim.
+const claimReleaseTime = 5 * time.Second
 
 // When a node has died, another node continues its purge once the assignment has ended by the
 // store's clock. When the purge is done, its assignment is deleted too.
