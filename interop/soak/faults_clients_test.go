@@ -97,10 +97,11 @@ func slowBodies(ctx context.Context, w *world) (func(context.Context) error, err
 			slow.Go(func() { trickle(ctx, conn, claimed) })
 		}
 		_ = pause(ctx, trickleFor/2)
-		began := time.Now()
-		a := n.client.Set(ctx, t.namespace, t.name, map[string]string{"long": strings.Repeat("x", longCommit)})
-		if a.Outcome != servers.Acknowledged || time.Since(began) > answersWithin {
-			return fmt.Errorf("a long commit beside slow ones: %d %.200s after %s", a.Status, a.Text, time.Since(began))
+		err := answersInTime("a long commit beside slow ones", func() servers.Answer {
+			return n.client.Set(ctx, t.namespace, t.name, map[string]string{"long": strings.Repeat("x", longCommit)})
+		})
+		if err != nil {
+			return err
 		}
 		_ = pause(ctx, trickleFor/2)
 		return w.allAnswer(ctx, t)

@@ -162,11 +162,9 @@ func slowLongMetadata(ctx context.Context, w *world) (func(context.Context) erro
 		loads.Go(func() { client.Send(ctx, http.MethodGet, warehouse+"/"+servers.TablePath(t.namespace, t.name), nil) })
 	}
 	_ = pause(ctx, hangingClient) // until all of them wait
-	began := time.Now()
-	a := reader.client.Load(ctx, long.namespace, long.name)
-	if a.Outcome != servers.Acknowledged || time.Since(began) > answersWithin {
-		err = fmt.Errorf("a load of long metadata beside it: %d %.200s after %s", a.Status, a.Text, time.Since(began))
-	}
+	err = answersInTime("a load of long metadata beside it", func() servers.Answer {
+		return reader.client.Load(ctx, long.namespace, long.name)
+	})
 	loads.Wait()
 	w.slowS3.Restore()
 	return func(ctx context.Context) error {

@@ -128,6 +128,11 @@ func standbyPaused(ctx context.Context, w *world) (func(context.Context) error, 
 
 // allAnswer returns an error unless each node answers loads, lists and /readyz.
 func (w *world) allAnswer(ctx context.Context, t table) error {
+	return inTime(func() error { return w.allAnswerOnce(ctx, t) })
+}
+
+// allAnswerOnce is like allAnswer. Its error is errLate if some answer took too long.
+func (w *world) allAnswerOnce(ctx context.Context, t table) error {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
 	errs := make([]error, nodesCount)
@@ -147,7 +152,28 @@ func (w *world) allAnswer(ctx context.Context, t table) error {
 		})
 	}
 	group.Wait()
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", errLate, err)
+	}
+	return err
+}
+
+// answersInTime makes a request, and returns an error unless its answer is success, and arrives in
+// time.
+func answersInTime(what string, request func() servers.Answer) error {
+	return inTime(func() error {
+		began := time.Now()
+		a := request()
+		took := time.Since(began)
+		if a.Outcome != servers.Acknowledged {
+			return fmt.Errorf("%s: %d %.200s after %s", what, a.Status, a.Text, took)
+		}
+		if took > answersWithin {
+			return fmt.Errorf("%w: %s took %s", errLate, what, took)
+		}
+		return nil
+	})
 }
 
 // fewProcesses returns an error if the nodes use too many database processes.

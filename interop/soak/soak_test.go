@@ -19,8 +19,10 @@ var (
 )
 
 const (
-	// calm is the time without faults, before the first one and after the last.
-	calm = 5 * time.Second
+	// calm is the time without faults, before the first one and after the last. It lasts longer, up
+	// to calmMax, if some node did not answer in time for a sample.
+	calm    = 5 * time.Second
+	calmMax = time.Minute
 	// cycleMin is the shortest time from one round of all faults to the next in a long run. Each
 	// third of an hour has two rounds. cycleMin must not divide the 20 minutes for which changes
 	// are kept: otherwise chance would decide whether the changes of two or of three rounds exist
@@ -109,24 +111,24 @@ func TestSoak(t *testing.T) {
 
 	random := rand.New(rand.NewPCG(seed, 2))
 	deck := faults(random)
-	injected := disturb(t, w, watched, deck, random)
+	injected, begin, end := disturb(t, w, watched, deck, random)
 
 	duration := time.Since(watched.began)
 	close(done)
 	group.Wait()
 	close(stopped)
 	report(t, <-sampled)
-	judge(t, l.tally, watched, duration)
+	judge(t, l.tally, watched, duration, begin, end)
 	w.stop(t)
 	listFaults(t, deck, injected)
 }
 
 // disturb injects the faults of the deck, round after round, with a calm before the first and after
-// the last. It returns the number of injections of each fault.
-func disturb(t *testing.T, w *world, watched *watch, deck []fault, random *rand.Rand) map[string]int {
+// the last. It returns the number of injections of each fault, and the samples of the two calms.
+func disturb(t *testing.T, w *world, watched *watch, deck []fault, random *rand.Rand) (injected map[string]int, begin, end []sample) {
 	t.Helper()
-	injected := map[string]int{}
-	_ = pause(t.Context(), calm) // the code below checks the context
+	injected = map[string]int{}
+	begin = watched.rest(t.Context())
 	for round := 0; round == 0 || time.Since(watched.began) < *soakFlag-calm; round++ {
 		began := time.Now()
 		if round > 0 && *onlyFlag == "" {
@@ -136,8 +138,7 @@ func disturb(t *testing.T, w *world, watched *watch, deck []fault, random *rand.
 		rest := min(cycleMin-time.Since(began), *soakFlag-calm-time.Since(watched.began))
 		_ = pause(t.Context(), rest)
 	}
-	_ = pause(t.Context(), calm)
-	return injected
+	return injected, begin, watched.rest(t.Context())
 }
 
 // injectAll injects each fault of the deck once, in order.
@@ -167,7 +168,8 @@ func injectAll(t *testing.T, w *world, watched *watch, deck []fault, injected ma
 }
 
 // judge fails the test for problems that the load saw, and for series that are not flat.
-func judge(t *testing.T, seen *tally, watched *watch, duration time.Duration) {
+// begin and end are the samples of the calms.
+func judge(t *testing.T, seen *tally, watched *watch, duration time.Duration, begin, end []sample) {
 	t.Helper()
 	t.Logf("%d changes acknowledged, %d refused, %d unknown; %d reads",
 		seen.acknowledged.Load(), seen.refused.Load(), seen.unknown.Load(), seen.reads.Load())
@@ -181,7 +183,7 @@ func judge(t *testing.T, seen *tally, watched *watch, duration time.Duration) {
 	if *soakFlag >= flatFrom {
 		table, problems = judgeFlat(watched.between(0, duration), duration)
 	} else {
-		table, problems = judgeEnd(watched.between(0, duration), watched.between(0, calm), watched.between(duration-calm, duration))
+		table, problems = judgeEnd(watched.between(0, duration), begin, end)
 	}
 	t.Log("\n" + strings.Join(table, "\n"))
 	for _, problem := range problems {

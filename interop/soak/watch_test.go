@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,7 +66,7 @@ func (w *watch) run(ctx context.Context, every time.Duration, done <-chan struct
 func (w *watch) look(ctx context.Context) error {
 	values := map[string]float64{}
 	for i, n := range w.world.all() {
-		w.lookAt(ctx, n, fmt.Sprintf(", node %d", i), values)
+		w.lookAt(ctx, n, suffixOf(i), values)
 	}
 	files, err := countFiles(w.world.data)
 	if err != nil {
@@ -92,6 +93,33 @@ func (w *watch) between(from, to time.Duration) (found []sample) {
 	}
 	return found
 }
+
+// rest waits for a calm, in which each node is sampled. It returns the samples.
+func (w *watch) rest(ctx context.Context) (samples []sample) {
+	from := time.Since(w.began)
+	for wait := calm; ; wait = time.Second {
+		err := pause(ctx, wait)
+		now := time.Since(w.began)
+		samples = w.between(from, now)
+		if err != nil || w.areAllIn(samples) || now-from > calmMax {
+			return samples
+		}
+	}
+}
+
+// areAllIn reports whether each node is in one of the samples.
+func (w *watch) areAllIn(samples []sample) bool {
+	for i := range w.world.all() {
+		isIn := func(s sample) bool { _, there := s.values[seriesGoroutines+suffixOf(i)]; return there }
+		if !slices.ContainsFunc(samples, isIn) {
+			return false
+		}
+	}
+	return true
+}
+
+// suffixOf returns the suffix of the series of a node.
+func suffixOf(i int) string { return fmt.Sprintf(", node %d", i) }
 
 // lookAt adds a node's own metrics to values, or nothing if the node does not answer.
 func (w *watch) lookAt(ctx context.Context, n *node, suffix string, values map[string]float64) {
