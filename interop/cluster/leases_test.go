@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ const (
 	leaseTakers  = 4 // concurrent clients that take leases
 	leaseCalm    = 700 * time.Millisecond
 	leaseTTLSecs = 60
+	leasesLeast  = 50 // leases that the clients take at least
 )
 
 // granted is a lease as its client got it.
@@ -27,8 +29,8 @@ type granted struct {
 }
 
 // takeLeases takes and releases leases on one table until ctx ends, each time from a different
-// server.
-func takeLeases(ctx context.Context, c *cluster, taker int) (all []granted, err error) {
+// server. It adds their number to count.
+func takeLeases(ctx context.Context, c *cluster, taker int, count *atomic.Int64) (all []granted, err error) {
 	holder := fmt.Sprint("taker ", taker)
 	for turn := 0; ctx.Err() == nil; turn++ {
 		client := c.nodes[(taker+turn)%len(c.nodes)].client.Load()
@@ -53,6 +55,7 @@ func takeLeases(ctx context.Context, c *cluster, taker int) (all []granted, err 
 			return all, fmt.Errorf("%s: %w", answer.Text, err)
 		}
 		all = append(all, granted{lease.Token, began, time.Now()})
+		count.Add(1)
 		client.Manage(ctx, http.MethodDelete, "leases/"+lease.Lease, nil)
 	}
 	return all, nil
@@ -75,11 +78,12 @@ func TestLeaseTokens(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	var takers sync.WaitGroup
+	var count atomic.Int64
 	taken := make([][]granted, leaseTakers)
 	for taker := range taken {
 		takers.Go(func() {
 			var err error
-			taken[taker], err = takeLeases(ctx, c, taker)
+			taken[taker], err = takeLeases(ctx, c, taker, &count)
 			report(t, err)
 		})
 	}
@@ -93,6 +97,9 @@ func TestLeaseTokens(t *testing.T) {
 	report(t, standby.Promote())
 	report(t, c.awaitReady(ctx))
 	report(t, pause(ctx, 2*leaseCalm))
+	for deadline := time.Now().Add(patience); count.Load() < leasesLeast && time.Now().Before(deadline); {
+		report(t, pause(ctx, lookEvery))
+	}
 	end()
 	takers.Wait()
 	met := make(map[uint64]bool)
@@ -113,7 +120,7 @@ func TestLeaseTokens(t *testing.T) {
 			}
 		}
 	}
-	if len(all) < 50 {
+	if len(all) < leasesLeast {
 		t.Errorf("only %d leases were given out", len(all))
 	}
 	c.store = standby.DSN()

