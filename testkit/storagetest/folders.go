@@ -59,7 +59,7 @@ func testRemoveEmptyFolder(t *testing.T, store folderStore, root string) {
 
 // testRemoveWhileCreating removes a folder repeatedly while files are created in it, one by one. If
 // the store can create several files in one call, it does that too. Every Create must succeed and
-// every file must exist.
+// every file must exist. A removal may give up while a Create takes long, as on a busy disk.
 func testRemoveWhileCreating(t *testing.T, store folderStore, root string) {
 	folder, location := storage.Join(root, "a", "b"), storage.Join(root, "a", "b", "c")
 	done := make(chan struct{})
@@ -72,7 +72,8 @@ func testRemoveWhileCreating(t *testing.T, store folderStore, root string) {
 			default:
 			}
 			for _, each := range []string{folder, storage.Join(root, "a")} {
-				if _, err := store.RemoveEmptyFolder(t.Context(), each, 0); err != nil {
+				_, err := store.RemoveEmptyFolder(t.Context(), each, 0)
+				if err != nil && !errors.Is(err, storage.ErrUnavailable) {
 					t.Errorf("RemoveEmptyFolder: %v", err)
 				}
 			}
@@ -101,4 +102,7 @@ func testRemoveWhileCreating(t *testing.T, store folderStore, root string) {
 	}
 	close(done)
 	remover.Wait()
+	if _, err := store.RemoveEmptyFolder(t.Context(), folder, 0); err != nil {
+		t.Errorf("RemoveEmptyFolder when no file is in progress: %v", err)
+	}
 }
