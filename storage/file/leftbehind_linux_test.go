@@ -28,14 +28,15 @@ func TestCreateThatIsLeftBehind(t *testing.T) {
 				m := newMount(t)
 				store, folder := m.onMount()
 				location := "file://" + folder + "/a/f"
-				removed := false // the next sync is in settle
+				var removed atomic.Bool // the next syncs are in settle; they run at the same time
 				m.hang(func(called string) bool {
 					if op != "settle" {
 						return called == op
 					}
-					settles := called == "sync" && removed
-					removed = removed || called == "remove"
-					return settles
+					if called == "remove" {
+						removed.Store(true)
+					}
+					return called == "sync" && removed.Load()
 				})
 				err := m.whileHanging(func(ctx context.Context) error {
 					if together {
