@@ -59,8 +59,8 @@ const busy = "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length:
 	"Expect: 100-continue\r\n\r\n"
 
 // A request on a connection beyond the limit is refused with the advice to retry, unless it is a
-// health check. The connections are those of a proxy, which has no share: how many refused ones are
-// open at once depends on the machine.
+// health check. The connections come from a proxy, because a proxy has no share. Another address
+// has one, which refused connections that are still open would use up on a slow machine.
 func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--connection-limit", "2", "--trusted-proxy", "127.0.0.1")

@@ -194,6 +194,19 @@ func TestQuarantineBeginsWhenOrphansAreFound(t *testing.T) {
 	}
 }
 
+// listStrays makes orphans, lets a job list them, and lets the quarantine end.
+func (w *world) listStrays() []jobs.Listed {
+	w.t.Helper()
+	w.strays()
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	must(w.t, err)
+	must(w.t, w.jobs.RunOnce(w.ctx))
+	listed, err := w.jobs.Files(w.ctx, w.job().ID, 0, 100)
+	must(w.t, err)
+	w.clock.Advance(10 * 24 * time.Hour)
+	return listed
+}
+
 // statted is a storage that calls a function before each Stat.
 type statted struct {
 	*memory.Store
@@ -214,13 +227,7 @@ func (s statted) Stat(ctx context.Context, location string) (storage.Info, error
 func TestOrphanThatIsNamedWithinABatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
-	w.strays()
-	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
-	must(t, err)
-	must(t, w.jobs.RunOnce(w.ctx))
-	listed, err := w.jobs.Files(w.ctx, w.job().ID, 0, 100)
-	must(t, err)
-	w.clock.Advance(10 * 24 * time.Hour)
+	listed := w.listStrays()
 	first, last := listed[0].Path, listed[len(listed)-1].Path
 	w.continueJob(jobs.KindOrphans, statted{w.files, last, func() {
 		w.clock.Advance(time.Second)
@@ -257,13 +264,7 @@ func TestOrphanThatIsNamedDuringASlowDeletion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, inMemory, 1, 3)
-		w.strays()
-		_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
-		must(t, err)
-		must(t, w.jobs.RunOnce(w.ctx))
-		listed, err := w.jobs.Files(w.ctx, w.job().ID, 0, 100)
-		must(t, err)
-		w.clock.Advance(10 * 24 * time.Hour)
+		listed := w.listStrays()
 		last := listed[len(listed)-1].Path
 		var once sync.Once
 		n := w.newNode(w.store, slowly{w.files, func() {

@@ -16,15 +16,7 @@ import (
 // stops waiting, which makes its commit visible.
 func TestKillShowsNoWaitingCommit(t *testing.T) {
 	t.Parallel()
-	server, err := Start("fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := started(t, "fsync=off")
 	standby, err := server.Standby(server.DSN())
 	if err != nil {
 		t.Fatal(err)

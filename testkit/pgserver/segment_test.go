@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A killed server leaves nothing in the system's memory, and can be started again.
-func TestKillLeavesNothing(t *testing.T) {
-	t.Parallel()
-	server, err := Start("fsync=off")
+// started returns a server that ends with the test.
+func started(t *testing.T, settings ...string) *Server {
+	t.Helper()
+	server, err := Start(settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,6 +22,13 @@ func TestKillLeavesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return server
+}
+
+// A killed server leaves nothing in the system's memory, and can be started again.
+func TestKillLeavesNothing(t *testing.T) {
+	t.Parallel()
+	server := started(t, "fsync=off")
 	execute(t, server, "CREATE TABLE kept (n int)")
 	for range 2 {
 		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", server.process.Process.Pid))
